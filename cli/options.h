@@ -2,7 +2,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,15 +24,6 @@ CLI::Validator one_of_words(const std::vector<std::string>& words);
 // A number from `low` to `high`, in CLI::Range's words; that one takes nan for a number in every
 // range.
 CLI::Validator number_from(double low, double high);
-
-// The number that the whole text is; none where it is more or something else.
-template <typename Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number value = 0;
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  return read.ec == std::errc() && read.ptr == end ? std::optional(value) : std::nullopt;
-}
 
 // An option that names a file, or several.
 template <typename Names>

@@ -20,6 +20,7 @@
 #include "formats/json/reader.h"
 #include "formats/json/text.h"
 #include "formats/scenario/scenario.h"
+#include "formats/text/number_in.h"
 #include "formats/text/visible.h"
 #include "reports/format.h"
 #include "reports/run_report.h"

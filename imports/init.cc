@@ -206,7 +206,7 @@ std::string in_place_of(const measure::Remedy& remedy, const std::string& before
 
 // Puts strategies that fit in place of those that do not: other schemes of the framework, and what
 // nobody gave of recomputation, micro-batches and layout. What settings say stays, ahead of them.
-// What was guessed so is said first, and that nothing fits. A job whose steps were measured stays.
+// These guesses are said first; so is that nothing fits. A job whose steps were measured stays.
 void make_fit(const InitOptions& options, const measure::Freedom& may, bool from_settings,
               Begun& begun) {
   input::Document document = input::document_of("init", begun.scenario);
@@ -642,7 +642,7 @@ Machines machines_of(const std::optional<Settings>& settings, InitOptions& optio
                          ":roce, :rdma (InfiniBand), :efa or :tcp";
   }
   if (machines.measured.is_object()) {
-    // In place of rated ones.
+    // Measured links replace rated ones.
     constexpr std::size_t kLinks = 1;
     machines.assumed.at(kLinks) = "links of " + options.cluster + ", measured on " +
                                   std::to_string(machines.measured.value("nodes", 1)) + " x " +
@@ -653,7 +653,7 @@ Machines machines_of(const std::optional<Settings>& settings, InitOptions& optio
   return machines;
 }
 
-// What the scenario says of its machines.
+// Returns the scenario's cluster.
 Json cluster_of(const Machines& machines, const InitOptions& options, const std::string& name) {
   const KnownNode& node = machines.node;
   Json cluster = machines.listed ? Json{{"node", node.name}} : own_cluster(node);

@@ -72,7 +72,7 @@ hardware::KnownNode own_node(const std::string& gpu, int gpus, const std::string
 // in place of NICs. Throws InputError.
 hardware::KnownNode nccl_node(const std::string& file, std::string gpu, std::string net);
 
-// Whether --node names such a file, whatever it is called, and no node that is known.
+// Returns true if --node names such a file, whatever it is called, and no known node.
 bool is_topology_file(const std::string& node);
 
 }  // namespace syncline::job

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -10,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "formats/input/document.h"
+#include "formats/text/number_in.h"
 #include "formats/text/shell_word.h"
 
 namespace syncline::job {
@@ -76,22 +76,13 @@ void take_words(const InitQuestion& question, InitOptions& init) {
   (file ? init.flags : init.model.empty() ? init.model : init.settings) = flags;
 }
 
-// Returns the number that a whole text is, if it is one.
-template <typename Number>
-std::optional<Number> number_of(std::string_view text) {
-  Number value = 0;
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  return read.ec == std::errc() && read.ptr == end ? std::optional(value) : std::nullopt;
-}
-
 // Reads "4=8.68", a step of 8.68 s on 4 nodes.
 std::pair<int, Seconds> measured_step(const std::string& text) {
   const std::size_t equal = text.find('=');
-  const auto nodes = number_of<int>(std::string_view(text).substr(0, equal));
+  const auto nodes = number_in<int>(std::string_view(text).substr(0, equal));
   const auto seconds = equal == text.npos
                            ? std::nullopt
-                           : number_of<double>(std::string_view(text).substr(equal + 1));
+                           : number_in<double>(std::string_view(text).substr(equal + 1));
   if (!nodes || !seconds || *nodes < 1 || !(*seconds > 0)) {
     throw InputError("--step: found '" + text + "', expected NODES=SECONDS, such as 4=8.68");
   }

@@ -37,8 +37,8 @@ std::string attribute(const Json& element, const char* name) {
   return element["attributes"].value(name, "");
 }
 
-// The number that the text begins with; 0 where there is none that means anything.
-double number_in(const std::string& text) {
+// Returns the number that the text begins with; 0 if it has none that means anything.
+double leading_number(const std::string& text) {
   constexpr double kMost = 1e9;
   double value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
@@ -48,8 +48,8 @@ double number_in(const std::string& text) {
 // "16.0 GT/s PCIe", 16 lanes, behind the line code. Virtual machines leave both out.
 BytesPerSecond rate_of_slot(const Json& pci) {
   constexpr double kNewCode = 8, kOld = 8.0 / 10, kNew = 128.0 / 130;  // from PCIe 3 on
-  const double transfers = number_in(attribute(pci, "link_speed"));
-  const double width = number_in(attribute(pci, "link_width"));
+  const double transfers = leading_number(attribute(pci, "link_speed"));
+  const double width = leading_number(attribute(pci, "link_width"));
   return transfers * width * (transfers < kNewCode ? kOld : kNew) * kGigabitPerSecond;
 }
 
@@ -58,7 +58,7 @@ bool is_gpu_class(const std::string& pci_class) {
   return pci_class.starts_with("0x03") || pci_class.starts_with("0x12");
 }
 
-// What RCCL calls an AMD GPU: "gfx942"; before 2.12 the digits alone, 910 for gfx90a.
+// RCCL's name of an AMD GPU: "gfx942"; before 2.12 the digits alone, 910 for gfx90a.
 std::string amd_name(const std::string& gcn) {
   if (gcn == "910") return "gfx90a";
   return gcn.empty() || gcn.starts_with("gfx") ? gcn : "gfx" + gcn;
@@ -146,10 +146,11 @@ class Found {
   void add_gpu(const Json& gpu) {
     amd = amd_name(attribute(gpu, "gcn"));
     // AMD's library counts otherwise.
-    if (amd.empty()) capability = static_cast<int>(std::min(number_in(attribute(gpu, "sm")), 1e3));
+    if (amd.empty())
+      capability = static_cast<int>(std::min(leading_number(attribute(gpu, "sm")), 1e3));
     for (const Json& link : gpu["inside"]) {
       const std::string to = attribute(link, "tclass");
-      const int count = static_cast<int>(std::min(number_in(attribute(link, "count")), 1e3));
+      const int count = static_cast<int>(std::min(leading_number(attribute(link, "count")), 1e3));
       if ((link["tag"] != "nvlink" && link["tag"] != "xgmi") || to == "0x068001" || count == 0)
         continue;
       gpus.back().links[is_gpu_class(to) ? attribute(link, "target") : ""] += count;
@@ -157,8 +158,8 @@ class Found {
   }
 
   void add_nic(const Json& net) {
-    nics.push_back(
-        {attribute(net, "name"), number_in(attribute(net, "speed")), attribute(net, "gdr") == "1"});
+    nics.push_back({attribute(net, "name"), leading_number(attribute(net, "speed")),
+                    attribute(net, "gdr") == "1"});
   }
 };
 

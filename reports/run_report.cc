@@ -162,8 +162,8 @@ std::string utilisation_sentence(const measure::Report& report) {
   return "Utilisation, the part of a step that computes: " + join_and(parts) + ".";
 }
 
-// How fast each row is; what its time is made of is in the whole page. Memory where it decides, or
-// where tokens are counted.
+// Returns how fast each row is, with memory if it decides or if tokens are counted. The whole page
+// has the parts of its time.
 Grid brief_grid(const measure::Report& report) {
   constexpr int kHowFast = 4;
   std::vector<std::string> left_out;
@@ -277,7 +277,7 @@ Json provenance_json(const measure::Report& report) {
 
 namespace {
 
-// What the verdict does not say, as something fits.
+// Adds the lack of memory that the verdict does not say, as something fits.
 void add_shortage(Page& page, const measure::Report& report) {
   const bool none =
       std::ranges::none_of(report.rows, [](const measure::Row& row) { return row.memory.fits(); });

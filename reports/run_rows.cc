@@ -123,7 +123,7 @@ auto figure(Value measure::Metrics::*figure) {
   return [figure](const measure::Row& row) { return finite(row.metrics.*figure); };
 }
 
-// Whether the job is one of tokens, whose users read tokens a second, MFU and memory.
+// Returns true for a job of tokens, whose users read tokens a second, MFU and memory.
 bool has_tokens(const std::vector<measure::Row>& rows) {
   return std::ranges::any_of(rows, [](const measure::Row& row) { return row.rate.tokens > 0; });
 }

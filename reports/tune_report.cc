@@ -405,7 +405,7 @@ std::string source_sentence(const tune::Tuning& tuning) {
   return source + ", none is measured.";
 }
 
-// What of the scenario's strategies does not fit; what does is named elsewhere.
+// Returns which of the scenario's strategies do not fit; those that do are named elsewhere.
 std::string memory_verdict(const tune::Tuning& tuning) {
   const bool told = !tuning.fits && tuning.alternatives.size() < 2;
   if (tuning.shortage.empty() || told) return "";

@@ -402,8 +402,8 @@ std::string next_sentence(const tune::Tuning& tuning) {
 
 namespace {
 
-// That the network is too slow for whatever trains the same, and what can train over it; empty: it
-// is not.
+// Says that the network is too slow for everything that trains the same, and what can train over
+// it; empty: it is fast enough.
 std::string slow_link_sentence(const tune::Tuning& tuning) {
   constexpr double kWaits = 0.9, kFaster = 3;
   const measure::Metrics& best = tuning.tuned.winner().metrics;
@@ -421,7 +421,7 @@ std::string slow_link_sentence(const tune::Tuning& tuning) {
          "optimizer, docs/tune.md). ";
 }
 
-// That nothing fits, and what does with other keys.
+// Says that nothing fits, and the remedy with other keys.
 std::string shortage_sentence(const tune::Tuning& tuning) {
   const bool remedied = !tuning.fits && tuning.alternatives.size() > 1;
   if (!remedied) return "Nothing here fits in memory: " + tuning.shortage.words() + ".";

@@ -81,7 +81,7 @@ Names challengers(const Study& study) {
 
 // What fits in memory ------------------------------------------------------------------------
 
-// Whether a user may choose the row.
+// Returns true if a user may choose the row.
 bool eligible(const measure::Row* row) { return std::isfinite(row->speedup) && fits(row); }
 
 bool nothing_fits(const Point& point) {
@@ -262,7 +262,7 @@ struct Lead {
   Tally outcome;
 };
 
-// Of those that fit; 0: none does.
+// Returns the best speedup of those that fit; 0: none does.
 double best_of(const Point& point) {
   double best = 0;
   for (const measure::Row* row : point.rows) {
@@ -469,7 +469,7 @@ std::string scaling_sentence(const Study& study) {
   return text + ".";
 }
 
-// Of what does not fit: what is known of it, else what needs least.
+// Returns the lack of memory, or the strategy that needs least.
 std::string needs_of(const measure::Report& report, const Study& study) {
   if (!report.shortage.empty()) return report.shortage;
   const auto& rows = study.points.front().rows;

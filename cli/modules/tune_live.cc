@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "formats/input/document.h"
 #include "formats/text/fingerprint.h"
+#include "formats/text/number_in.h"
 #include "live/link_calibration.h"
 #include "live/ranks_search.h"
 #include "reports/format.h"

@@ -108,7 +108,7 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
   const auto exchange = std::ranges::find_if(
       collectives_, [](const auto& c) { return c.kind != collective::CollectiveKind::kAllGather; });
   std::rotate(collectives_.begin(), exchange, collectives_.end());
-  // Of gathers alone, those of the first copy are among more ranks than those of the second.
+  // Gathers of the first copy are among more ranks than those of the second; sums do not count.
   if (exchange == collectives_.end()) {
     std::ranges::stable_sort(collectives_, std::ranges::greater(),
                              [](const auto& c) { return c.groups.size; });

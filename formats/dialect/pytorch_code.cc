@@ -136,7 +136,7 @@ std::string fsdp_code(const Json& config) {
   const auto nested = [](const Json& unit) {
     return unit.is_string() && holder_of(unit.get<std::string>()).find('*') != std::string::npos;
   };
-  // What lines would not be short for is given as keys.
+  // Settings that would take many lines are written as keys.
   const bool lines = config.value("version", 2) == 2 && !config.contains("not_resharded") &&
                      !config.contains("set_requires_all_reduce") && units.is_array() &&
                      std::none_of(units.begin(), units.end(), nested);

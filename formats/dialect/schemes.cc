@@ -17,10 +17,10 @@ Json patched(Json config, const Json& patch) {
   return config;
 }
 
-// Whether there are several nodes of several GPUs, so that a scheme may end at the node.
+// Returns true for several nodes of several GPUs: a scheme may end at the node.
 bool has_levels(const Cluster& cluster) { return cluster.nodes > 1 && cluster.gpus_per_node > 1; }
 
-// Whether products take narrow copies of wider parameters (torch.autocast).
+// Returns true if products take narrow copies of wider parameters (torch.autocast).
 bool casts_parameters(const Workload& workload) {
   return !any_narrow(workload) && std::ranges::any_of(workload.operators.operators, [](auto& op) {
     return op.part == StepPart::kForward && op.kind == "cast";
@@ -102,7 +102,7 @@ Schemes of_trainer(const Json& config, const Cluster& cluster) {
 Schemes of_megatron(const Json& config) {
   const auto with = [&](bool distributed) {
     Json patch{{"use-distributed-optimizer", distributed}};
-    // What needs it goes with it.
+    // Keys that need it go with it.
     for (const char* key :
          {"overlap-param-gather", "num-distributed-optimizer-instances", "fp8-param-gather"}) {
       if (!distributed) patch[key] = nullptr;

@@ -209,7 +209,7 @@ class SlurmReader {
 
   // Counts the nodes below each switch, and joins it with the one above.
   Topology finish(BytesPerSecond port, double oversubscription) {
-    // Of what joins blocks the file says nothing: one switch above all.
+    // The file does not say how blocks are joined: one switch above all is taken.
     if (blocks_.size() > 1) add({{"between blocks"}, std::exchange(blocks_, {}), {}});
     Topology& topology = out_;
     topology.kind = "slurm";

@@ -72,7 +72,7 @@ void take_nemo_model(const Json& model, const std::string& file, Json& flags) {
   if (keys.on("fp8")) flags["fp8-format"] = keys.on("fp8_hybrid", true) ? "hybrid" : "e4m3";
 }
 
-// How NeMo sums gradients: by apex's distributed Adam, or in chunks of its main gradients.
+// Writes how NeMo sums gradients: by apex's distributed Adam, or in chunks of its main gradients.
 void take_nemo_exchange(const Json& model, const std::string& file, Json& flags,
                         std::vector<std::string>& said) {
   const Keys keys{model, file};
@@ -153,7 +153,7 @@ void take_neox_model(const Keys& keys, Json& flags, std::vector<std::string>& sa
   said.push_back("a vocabulary of " + std::to_string(kWordsOf20B) + ", that of 20B_tokenizer.json");
 }
 
-// What DeepSpeed reads of the file; the rest is gpt-neox' own.
+// Returns the keys of the file that DeepSpeed reads; the rest is gpt-neox' own.
 Json neox_zero(const Json& all) {
   Json config = Json::object();
   for (const char* key :

@@ -65,7 +65,7 @@ const std::vector<OwnSettings>& own_settings() {
   return all;
 }
 
-// What changes the exchange and has no model here.
+// Keys that change the exchange and are not modelled.
 void refuse_unmodelled(const Json& json, const std::string& file) {
   const Keys keys{json, file};
   for (const char* key : {"sharding", "pipeline", "tensor_parallel", "a_sync", "fp16_allreduce",
@@ -78,7 +78,7 @@ void refuse_unmodelled(const Json& json, const std::string& file) {
   if (stages != 1) fail(file, "pipeline_stages", "is the layout's: name the model, and --pp");
 }
 
-// Both frameworks' keys of what is around the exchange.
+// Keys of both frameworks that leave the exchange alone.
 void take_around(Json& json, const std::string& file, Settings& settings) {
   const Keys keys{json, file};
   if (json.contains("recompute") && keys.on("recompute")) {

@@ -1,5 +1,5 @@
 // Command lines as people write them: words, quotes, lines that go on behind a backslash, comments.
-// What only a shell can tell (variables, branches, loops, here-documents) is named, not guessed.
+// Variables, branches, loops and here-documents need a shell: they are named, not guessed.
 #pragma once
 
 #include <string>

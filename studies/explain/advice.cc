@@ -438,6 +438,16 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
     }
     advice.push_back(std::move(*ours));
   }
+  // A key that sets the same scheme is said once.
+  const auto is_scheme = [&](const Advice& one) {
+    return scheme && one.metrics.step_time == scheme->metrics.step_time &&
+           one.memory.total() == scheme->memory.total();
+  };
+  if (cramped) {
+    std::erase_if(advice, is_scheme);
+  } else if (std::ranges::any_of(advice, is_scheme)) {
+    scheme.reset();
+  }
   if (scheme && !cramped) advice.push_back(*scheme);
   std::ranges::stable_sort(advice, std::ranges::greater(), &Advice::gain_percent);
   if (scheme && cramped) advice.insert(advice.begin(), std::move(*scheme));

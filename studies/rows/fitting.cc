@@ -18,7 +18,7 @@ using Again = Workload::Recompute;
 constexpr std::array<std::pair<Again, const char*>, 3> kRecomputes{
     {{Again::kNone, "none"}, {Again::kSelective, "selective"}, {Again::kFull, "full"}}};
 
-// What devices were seen to hold over what is counted, at most: 19 layouts of Megatron on 8 B200
+// The most that devices held over the memory counted: 19 layouts of Megatron on 8 B200
 // (tests/measure/whole_memory_test.cc) took 2 to 9 % more.
 constexpr double kUncounted = 1.09;
 
@@ -67,7 +67,7 @@ class FitSearch {
   }
 
  private:
-  // Whether something fits with so much recomputation as is there, or with more.
+  // Returns true if something fits with today's recomputation, or with more.
   bool try_all(Scenario scenario, const Json& workload, const std::vector<std::string>& changes,
                const std::vector<Strategy>& own) {
     std::vector<ReadScheme> schemes;
@@ -185,7 +185,7 @@ class FitSearch {
             {"overlap-param-gather", true}};
   }
 
-  // With other keys of the workload, which the model or the framework may refuse. `own`: the job's
+  // Tries other keys of the workload, which the model or the framework may refuse. `own`: the job's
   // strategies are tried too.
   bool try_with(const Json& keys, const std::vector<std::string>& words, bool own) {
     input::Document document = document_;

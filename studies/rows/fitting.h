@@ -1,4 +1,4 @@
-// What makes a job fit into its devices' memory, in the order in which people try it: another
+// Remedies for a job that does not fit into memory, in the order in which people try them: another
 // scheme (formats/dialect/schemes.h), recomputation, smaller micro-batches of the same step, a
 // model that is cut.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace syncline::measure {
 
-// What may be changed of a job besides its scheme.
+// Changes of a job that are allowed besides its scheme.
 struct Freedom {
   bool recompute = true;
   bool batch = true;   // samples of a micro-batch: a step has the same, in more of them
@@ -33,7 +33,7 @@ struct Remedy {
   // "'FSDP2' with full recomputation": of the first, and of a scheme of that name.
   std::string words() const { return words_of(schemes.front().name); }
   std::string words_of(const std::string& scheme) const;
-  // How it is set: by keys, or with what `tune` writes for that scenario's file.
+  // Returns the options that set it, or the `tune` command that writes it for that file.
   std::string how(const std::string& file) const;
 };
 
@@ -63,7 +63,7 @@ struct MemoryLack {
   bool some_fit = false;
 
   bool empty() const { return large.empty(); }
-  // Both as one sentence without its full stop.
+  // Returns one sentence without its full stop.
   std::string words() const { return fits.empty() ? lacking() : lacking() + "; " + fits; }
   std::string lacking() const { return large + others; }
 };

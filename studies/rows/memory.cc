@@ -264,8 +264,8 @@ std::string optimizer_words(const Workload& workload) {
   return name + (workload.optimizer_given ? "" : " (assumed)");
 }
 
-// Whether the passes take parameters as they are gathered, narrower than they are kept: there is
-// nothing to cast (FSDP's param_dtype).
+// Returns true if passes take parameters as they are gathered, narrower than they are kept: nothing
+// is cast then (FSDP's param_dtype).
 bool gathers_narrow(const Strategy& strategy) {
   const int bytes = strategy.traits.gather_bytes;
   return strategy.traits.sharded == FrameworkTraits::Sharded::kParameters && bytes > 0 &&

@@ -49,8 +49,8 @@ std::string memory_needs(const Scenario& scenario, const Memory& memory);
 // under way on its stage (plan::passes_of). Recomputation as Megatron has it (Korthikanti et al.
 // 2022, 5): selective keeps nothing of attention's scores, full only what goes into each layer.
 
-// Of a rank of that stage, in bytes; `narrow`: parameters come as narrow as the products take them,
-// whatever their gradients are. Requires the workload's operators.
+// Returns the bytes of a rank of that stage; `narrow`: parameters come as narrow as the products
+// take them, whatever their gradients are. Requires the workload's operators.
 double activations_of(const Workload& workload, int stage, bool narrow = false);
 
 }  // namespace syncline::measure

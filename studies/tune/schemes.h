@@ -10,7 +10,7 @@
 
 namespace syncline::tune {
 
-// What gains less than this over the best of the job's own scheme is not worth another one.
+// The least gain over the best of the job's own scheme that is worth another one.
 inline constexpr double kSchemeGain = 0.05;
 
 // Returns the schemes of the baseline's framework, or of `emit`, that the document does not have

@@ -152,7 +152,7 @@ void search_whole_graphs(Tuning& tuning) {
   tuning.scenario.strategies.push_back(std::move(whole));
 }
 
-// What writes a strategy that is one of the schemes; nothing: it is none.
+// Returns the configuration of a strategy that is one of the schemes, if it is.
 std::optional<Emitted> scheme_written(const Tuning& tuning, const Strategy& strategy) {
   for (const auto& [scheme, own] : tuning.schemes) {
     if (scheme.name != strategy.name) continue;
