@@ -220,7 +220,8 @@ void make_fit(const InitOptions& options, const measure::Freedom& may, bool from
     begun.assumed.insert(begun.assumed.begin(), "that it fits, which it does not: " + lack.words());
     return;
   }
-  const bool left_out = remedy.own && remedy.schemes.front().name == scenario.baseline;
+  const bool left_out =
+      remedy.own && remedy.changes.empty() && remedy.schemes.front().name == scenario.baseline;
   begun.assumed.insert(begun.assumed.begin(),
                        left_out ? "left out, as it does not fit: " + lack.large
                                 : in_place_of(remedy, scenario.baseline) + ", which needs " +

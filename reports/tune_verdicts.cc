@@ -407,18 +407,19 @@ namespace {
 std::string slow_link_sentence(const tune::Tuning& tuning) {
   constexpr double kWaits = 0.9, kFaster = 3;
   const measure::Metrics& best = tuning.tuned.winner().metrics;
+  if (training_of_best(tuning) != measure::TrainingChange::kSame) return "";
+  if (best.exposed < kWaits * best.step_time) return "";
+  std::string text =
+      "The network cannot carry this training: " + share_text(100 * best.exposed / best.step_time) +
+      " of each step waits for it. ";
   const tune::Alternative* other =
       tune::best_alternative(tuning, measure::TrainingChange::kChanged, true);
-  if (training_of_best(tuning) != measure::TrainingChange::kSame || other == nullptr) return "";
-  if (best.exposed < kWaits * best.step_time) return "";
-  if (other->metrics.step_time * kFaster > best.step_time) return "";
-  return "The network cannot carry this training: " +
-         share_text(100 * best.exposed / best.step_time) + " of each step waits for it. " +
-         quoted_name(other->strategy.name) + " takes " +
-         seconds_text(other->metrics.step_time, kSaidDigits) +
-         " a step and changes the training; DiLoCo communicates rarer still (local_sgd with an "
-         "outer "
-         "optimizer, docs/tune.md). ";
+  if (other != nullptr && other->metrics.step_time * kFaster <= best.step_time) {
+    text += quoted_name(other->strategy.name) + " takes " +
+            seconds_text(other->metrics.step_time, kSaidDigits) +
+            " a step and changes the training. ";
+  }
+  return text + "DiLoCo communicates rarely (local_sgd with an outer optimizer, docs/tune.md). ";
 }
 
 // Says that nothing fits, and the remedy with other keys.
@@ -449,24 +450,25 @@ std::string headline(const tune::Tuning& tuning) {
     return measure::memory_of(tuning.scenario, ranked.strategy).fits();
   };
   if (!fits(choice)) return shortage_sentence(tuning);
+  const std::string slow = slow_link_sentence(tuning);
   if (choice.strategy.name == tuned.baseline.strategy.name) {
-    return "Nothing to gain here" + same + ": the baseline " + baseline + " is the best found, " +
-           step + ".";
+    return slow + "Nothing to gain here" + same + ": the baseline " + baseline +
+           " is the best found, " + step + ".";
   }
   if (fits(choice) && !fits(tuned.baseline)) {
-    return quoted_name(choice.strategy.name) + " is the best found that fits" + same + ": " + step +
-           ", " + short_speedup_text(1 + gain_of(tuned)) + " over the baseline " + baseline + " (" +
-           seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) + "), which does not fit.";
+    return slow + quoted_name(choice.strategy.name) + " is the best found that fits" + same + ": " +
+           step + ", " + short_speedup_text(1 + gain_of(tuned)) + " over the baseline " + baseline +
+           " (" + seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) +
+           "), which does not fit.";
   }
   if (gain_of(tuned) < kLeastGain) {
-    return "Next to nothing to gain here" + same + ": the best found, " +
+    return slow + "Next to nothing to gain here" + same + ": the best found, " +
            quoted_name(choice.strategy.name) + ", takes " + step + ", " +
            share_text(100 * gain_of(tuned)) + " less than the baseline " + baseline + " (" +
            seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) + "); stay with that.";
   }
-  std::string text = slow_link_sentence(tuning) + quoted_name(choice.strategy.name) +
-                     " is the best found" + same + ": " + step + ", " +
-                     short_speedup_text(1 + gain_of(tuned)) + " (" +
+  std::string text = slow + quoted_name(choice.strategy.name) + " is the best found" + same + ": " +
+                     step + ", " + short_speedup_text(1 + gain_of(tuned)) + " (" +
                      speedup_range(sure.gain.low, sure.gain.high) + ") over the baseline " +
                      baseline + " (" + seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) +
                      "); " + chance_text(sure.chance) + " likely to be faster";

@@ -294,6 +294,16 @@ TEST(Init, SettingsThatDoNotFit) {
   }
 }
 
+// A scheme that stays and is recomputed is not left out.
+TEST(Init, AStageIsRecomputed) {
+  InitOptions options{.model = "mixtral_8x7b", .node = "dgx-h100", .nodes = 4};
+  options.zero = 3;
+  const Begun begun = init_scenario(options);
+  EXPECT_TRUE(begun.assumed.front().starts_with("'ZeRO stage 3' with full recomputation"))
+      << begun.assumed.front();
+  EXPECT_FALSE(says(begun, "left out"));
+}
+
 TEST(Init, AStageOfZero) {
   InitOptions options{.model = "llama3.2_1b", .node = "dgx-h100", .nodes = 2};
   options.zero = 2;

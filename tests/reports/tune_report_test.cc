@@ -132,6 +132,20 @@ TEST(Headline, DoesNotStayWithWhatDoesNotFit) {
 }
 
 // Of two the surer one, where the faster one may also be slower than the baseline.
+// However the answer goes on.
+TEST(Headline, SaysThatTheNetworkCannotCarryTheTraining) {
+  tune::Tuning tuning = tuned("");
+  EXPECT_TRUE(test::lacks(headline(tuning), "cannot carry"));
+  for (tune::Ranked* row : {&tuning.tuned.ranking.front(), &tuning.tuned.baseline}) {
+    row->metrics.exposed = 0.99 * row->metrics.step_time;
+  }
+  EXPECT_TRUE(headline(tuning).starts_with(
+      "The network cannot carry this training: 99 % of each step waits for it. "));
+  tuning.tuned.ranking.front() = tuning.tuned.baseline;
+  EXPECT_TRUE(headline(tuning).starts_with("The network cannot carry this training: 99 %"));
+  EXPECT_TRUE(test::says(headline(tuning), "Nothing to gain here"));
+}
+
 TEST(Alternatives, ToldFirstAreSure) {
   tune::Tuning tuning = tuned("");
   tune::Alternative risky = *tune::best_alternative(tuning, measure::TrainingChange::kRounded);
