@@ -140,7 +140,7 @@ TEST(Headline, SaysThatTheNetworkCannotCarryTheTraining) {
   EXPECT_TRUE(test::lacks(headline(tuning), "cannot carry"));
   best.metrics.exposed = 0.99 * best.metrics.step_time;
   const std::string slow =
-      "The network cannot carry this training: 99 % of each step waits for it.";
+      "The network cannot carry this training: 99.0 % of each step waits for it.";
   EXPECT_TRUE(headline(tuning).starts_with(slow)) << headline(tuning);
   EXPECT_TRUE(test::says(headline(tuning), "Nothing to gain here"));
   best.strategy.name = "another";
