@@ -408,6 +408,7 @@ std::string slow_link_sentence(const tune::Tuning& tuning) {
   constexpr double kWaits = 0.9, kFaster = 3;
   const measure::Metrics& best = tuning.tuned.winner().metrics;
   if (training_of_best(tuning) != measure::TrainingChange::kSame) return "";
+  if (!network_sentence(tuning).empty()) return "";  // which says what to mend first
   if (best.exposed < kWaits * best.step_time) return "";
   std::string text =
       "The network cannot carry this training: " + share_text(100 * best.exposed / best.step_time) +

@@ -9,6 +9,7 @@
 #include "core/plan/fusion.h"
 #include "formats/dialect/changes.h"
 #include "formats/dialect/ddp_buckets.h"
+#include "formats/dialect/schemes.h"
 #include "formats/json/reader.h"
 
 namespace syncline::dialect {
@@ -663,6 +664,27 @@ std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cl
   });
 }
 
+// Returns the stages with the other keys of a configuration.
+std::vector<Scheme> stages(const Json& config, const Workload&, const Cluster& cluster) {
+  std::vector<Scheme> list;
+  const auto add = [&](const std::string& name, int stage, const Json& second) {
+    const Json zero{
+        {"stage", stage}, {"zero_hpz_partition_size", second}, {"mics_shard_size", nullptr}};
+    list.push_back({name, "deepspeed", patched_config(config, {{"zero_optimization", zero}})});
+  };
+  for (const int stage : {0, 1, 2, 3}) add("ZeRO stage " + std::to_string(stage), stage, nullptr);
+  if (has_levels(cluster)) add("ZeRO stage 3, hpZ inside nodes", 3, cluster.gpus_per_node);
+  return list;
+}
+
+void set_samples(std::int64_t batch, std::int64_t micro_batches, Json& config) {
+  const auto set = [&](const char* key, std::int64_t value) {
+    if (config.contains(key) && config[key].is_number()) config[key] = value;
+  };
+  set("train_micro_batch_size_per_gpu", batch);
+  set("gradient_accumulation_steps", micro_batches);
+}
+
 }  // namespace
 
 Dialect deepspeed_dialect() {
@@ -674,7 +696,9 @@ Dialect deepspeed_dialect() {
           .defaults =
               {{"zero_optimization",
                 {{"stage", 0}, {"overlap_comm", nullptr}, {"reduce_bucket_size", kDefaultBucket}}}},
-          .candidates = candidates};
+          .candidates = candidates,
+          .schemes = stages,
+          .set_batches = set_samples};
 }
 
 }  // namespace syncline::dialect

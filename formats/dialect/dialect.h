@@ -45,6 +45,16 @@ struct Partitions {
   std::function<std::vector<plan::Bucket>(const Strategy&)> best_buckets;
 };
 
+// A scheme as a scenario has it: who holds a model's weights, gradients and optimizer, from whole
+// copies on each rank to shards of everything.
+struct Scheme {
+  std::string name;
+  std::string dialect;
+  Json config;
+
+  Json entry() const { return {{"name", name}, {"dialect", dialect}, {"config", config}}; }
+};
+
 // The cluster of a row's own functions is the one that the ranks see which sum a dense gradient.
 struct Dialect {
   std::string_view name;
@@ -69,6 +79,15 @@ struct Dialect {
   // Configurations worth evaluation where the framework cannot say a winner exactly.
   std::vector<Json> (*candidates)(const Strategy& winner, const Workload&, const Cluster&,
                                   const Partitions&) = nullptr;
+  // Returns the schemes that a job may take in place of its own, those that are simpler to set
+  // first. Other keys of `config`, the job's own, stay; null: it has none. Some may be refused on
+  // this job. nullptr: the framework has one scheme.
+  std::vector<Scheme> (*schemes)(const Json& config, const Workload&, const Cluster&) = nullptr;
+  // Sets the samples and the number of micro-batches in a configuration that says them. nullptr:
+  // none does.
+  void (*set_batches)(std::int64_t batch, std::int64_t micro_batches, Json& config) = nullptr;
+  // It trains jobs that are cut (workload.parallel).
+  bool cuts_jobs = false;
   // Buckets up to this size are its users' way of saying one bucket, however large the model is; 0:
   // they have none.
   Bytes one_bucket = 0;

@@ -10,6 +10,7 @@
 #include "core/plan/fusion.h"
 #include "formats/dialect/changes.h"
 #include "formats/dialect/ddp_buckets.h"
+#include "formats/dialect/schemes.h"
 #include "formats/json/reader.h"
 
 namespace syncline::dialect {
@@ -743,6 +744,7 @@ Dialect fsdp_dialect() {
           .changes = changes,
           .defaults = {{"version", 2}, {"reshard_after_forward", true}},
           .candidates = candidates,
+          .schemes = pytorch_schemes,
           .code = fsdp_code,
           .group_keys = {"mesh", "device_mesh", "sharding_strategy", "reshard_after_forward"}};
 }

@@ -5,6 +5,7 @@
 #include "formats/dialect/changes.h"
 #include "formats/dialect/ddp_buckets.h"
 #include "formats/dialect/dialects.h"
+#include "formats/dialect/schemes.h"
 #include "formats/json/reader.h"
 
 namespace syncline::dialect {
@@ -166,6 +167,25 @@ std::vector<Json> candidates(const Strategy& winner, const Workload& workload,
   return configs;
 }
 
+// Returns DDP, and DeepSpeed's stages inside the arguments.
+std::vector<Scheme> schemes(const Json& config, const Workload& workload, const Cluster& cluster) {
+  const Json own = config.is_object() ? config : Json::object();
+  std::vector<Scheme> list{{"DDP", "hf_trainer", patched_config(own, {{"deepspeed", nullptr}})}};
+  const Json inside = own.value("deepspeed", Json());
+  for (const Scheme& stage : schemes_of_framework("deepspeed", inside, workload, cluster)) {
+    list.push_back({stage.name, "hf_trainer", patched_config(own, {{"deepspeed", stage.config}})});
+  }
+  return list;
+}
+
+void set_samples(std::int64_t batch, std::int64_t micro_batches, Json& config) {
+  const char* key = "gradient_accumulation_steps";
+  if (config.contains(key) && config[key].is_number()) config[key] = micro_batches;
+  if (config.contains("deepspeed")) {
+    set_batches("deepspeed", batch, micro_batches, config["deepspeed"]);
+  }
+}
+
 }  // namespace
 
 Dialect hf_trainer_dialect() {
@@ -176,6 +196,8 @@ Dialect hf_trainer_dialect() {
           .changes = changes,
           .defaults = {{"ddp_bucket_cap_mb", nullptr}},
           .candidates = candidates,
+          .schemes = schemes,
+          .set_batches = set_samples,
           .cap_key = "ddp_bucket_cap_mb"};
 }
 

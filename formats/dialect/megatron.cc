@@ -14,6 +14,7 @@
 #include "core/plan/fusion.h"
 #include "formats/dialect/changes.h"
 #include "formats/dialect/ddp_buckets.h"
+#include "formats/dialect/schemes.h"
 #include "formats/json/reader.h"
 
 namespace syncline::dialect {
@@ -531,6 +532,25 @@ std::vector<int> megatron_layers(Reader& flags) {
   }
 }
 
+namespace {
+
+// Returns the distributed optimizer and the whole one. A job without settings overlaps.
+std::vector<Scheme> optimizers(const Json& config, const Workload&, const Cluster&) {
+  const Json overlapped = {{"overlap-grad-reduce", true}, {"overlap-param-gather", true}};
+  const Json& own = config.is_object() ? config : overlapped;
+  Json whole{{"use-distributed-optimizer", false}};
+  // Keys that need it go with it.
+  for (const char* key :
+       {"overlap-param-gather", "num-distributed-optimizer-instances", "fp8-param-gather"}) {
+    whole[key] = nullptr;
+  }
+  return {{"Megatron, distributed optimizer", "megatron",
+           patched_config(own, {{"use-distributed-optimizer", true}})},
+          {"Megatron, whole optimizer", "megatron", patched_config(own, whole)}};
+}
+
+}  // namespace
+
 Dialect megatron_dialect() {
   return {.name = "megatron",
           .summary = "Megatron-Core: ddp-bucket-size, overlap flags, distributed optimizer",
@@ -542,6 +562,8 @@ Dialect megatron_dialect() {
                        {"overlap-param-gather", false},
                        {"use-distributed-optimizer", false}},
           .candidates = candidates,
+          .schemes = optimizers,
+          .cuts_jobs = true,
           .code = flag_line,
           .group_keys = {"num-distributed-optimizer-instances"}};
 }

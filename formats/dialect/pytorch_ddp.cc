@@ -8,6 +8,7 @@
 #include "formats/dialect/changes.h"
 #include "formats/dialect/ddp_buckets.h"
 #include "formats/dialect/pytorch_apply.h"
+#include "formats/dialect/schemes.h"
 #include "formats/dialect/write.h"
 #include "formats/json/reader.h"
 
@@ -570,6 +571,11 @@ std::vector<Json> candidates(const Strategy& winner, const Workload& workload, c
   return configs;
 }
 
+// DDP's own keys say nothing about FSDP.
+std::vector<Scheme> schemes(const Json&, const Workload& workload, const Cluster& cluster) {
+  return pytorch_schemes(nullptr, workload, cluster);
+}
+
 }  // namespace
 
 Dialect pytorch_ddp_dialect() {
@@ -582,6 +588,7 @@ Dialect pytorch_ddp_dialect() {
                        {"comm_hook", "allreduce_hook"},
                        {"gradient_as_bucket_view", false}},
           .candidates = candidates,
+          .schemes = schemes,
           .one_bucket = static_cast<Bytes>(kMoreThanAnyModel) * kMiB,
           .cap_key = "bucket_cap_mb",
           .code = ddp_code,

@@ -1,8 +1,7 @@
-// Schemes: who holds a model's weights, gradients and optimizer. A framework has several of them,
-// from whole copies on each rank to shards of everything.
+// Schemes of frameworks (dialect.h): each framework's row lists its own.
 #pragma once
 
-#include <string>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -10,23 +9,26 @@
 
 namespace syncline::dialect {
 
-// A scheme as a scenario has it.
-struct Scheme {
-  std::string name;
-  std::string dialect;
-  Json config;
+// Returns the schemes of a framework; empty: it has one. Nobody named a framework: PyTorch's.
+std::vector<Scheme> schemes_of_framework(std::string_view dialect, const Json& config,
+                                         const Workload& workload, const Cluster& cluster);
 
-  Json entry() const { return {{"name", name}, {"dialect", dialect}, {"config", config}}; }
-};
+// Sets the samples and the number of micro-batches in a configuration that says them.
+void set_batches(std::string_view dialect, std::int64_t batch, std::int64_t micro_batches,
+                 Json& config);
 
-// Returns the schemes that a job of this framework may take in place of its own, those that are
-// simpler to set first. Other keys of `config`, the job's own in that framework, stay; null: it has
-// none. Empty: the framework has one scheme. A framework may refuse some of them on this job.
-std::vector<Scheme> schemes_beside(std::string_view dialect, const Json& config,
-                                   const Workload& workload, const Cluster& cluster);
+// Returns the first framework that trains jobs that are cut; empty: there is none.
+std::string_view framework_of_cut_jobs();
 
-// Sets the samples of a micro-batch and the micro-batches of a step in a configuration that says
-// them.
-void set_batches(std::int64_t batch, std::int64_t micro_batches, Json& config);
+// Returns a configuration with the patch (RFC 7396); null is one without keys.
+Json patched_config(Json config, const Json& patch);
+
+// Returns true for several nodes of several GPUs: a scheme may end at the node.
+bool has_levels(const Cluster& cluster);
+
+// PyTorch's schemes: DDP and FSDP 2, or FSDP 1 if the job has that. `config`: FSDP's own; null: the
+// job has none.
+std::vector<Scheme> pytorch_schemes(const Json& config, const Workload& workload,
+                                    const Cluster& cluster);
 
 }  // namespace syncline::dialect

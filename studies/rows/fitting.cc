@@ -40,7 +40,8 @@ input::Document job_alone(input::Document document) {
 
 void set_batches(std::int64_t batch, std::int64_t micro_batches, Json& entries) {
   for (Json& entry : entries) {
-    if (entry.contains("config")) dialect::set_batches(batch, micro_batches, entry["config"]);
+    if (!entry.contains("config")) continue;
+    dialect::set_batches(entry.value("dialect", ""), batch, micro_batches, entry["config"]);
   }
 }
 
@@ -137,7 +138,7 @@ class FitSearch {
     return false;
   }
 
-  // Cuts the layers over a node's GPUs, and the model over nodes: by Megatron, which cuts jobs.
+  // Cuts the layers over a node's GPUs, and the model over nodes, by a framework that cuts jobs.
   bool try_layouts() {
     const Json& workload = document_.root.at("workload");
     const Json operators = workload.value("operators", Json::object());
@@ -145,8 +146,13 @@ class FitSearch {
     const Cluster& cluster = scenario_.cluster;
     if (!may_.layout || row == nullptr || row->images || cluster.ranks() == 1) return false;
     const Parallel& now = scenario_.workload.parallel;
-    if (!dialect_.empty() && dialect_ != "megatron") return false;
-    if (!now.whole_job()) written_ = {{"dialect", "megatron"}, {"config", overlapped()}};
+    const std::string_view cutting = dialect::framework_of_cut_jobs();
+    if (cutting.empty() || (!dialect_.empty() && dialect_ != cutting)) return false;
+    if (!now.whole_job()) {
+      written_ = dialect::schemes_of_framework(cutting, nullptr, scenario_.workload, cluster)
+                     .front()
+                     .entry();
+    }
     const std::int64_t samples =
         samples_of(scenario_.workload) * (cluster.ranks() / now.model_ranks());
     for (int pipeline = now.pipeline; pipeline <= cluster.nodes * now.pipeline; pipeline *= 2) {
@@ -177,12 +183,6 @@ class FitSearch {
       words.push_back(std::to_string(pipeline) + " pipeline stages");
     }
     return try_with(keys, words, now.whole_job());
-  }
-
-  static Json overlapped() {
-    return {{"use-distributed-optimizer", true},
-            {"overlap-grad-reduce", true},
-            {"overlap-param-gather", true}};
   }
 
   // Tries other keys of the workload, which the model or the framework may refuse. `own`: the job's
@@ -253,13 +253,13 @@ std::string Remedy::how(const std::string& file) const {
 std::vector<ReadScheme> schemes_of(const Scenario& scenario, const Json& written) {
   const Workload& workload = scenario.workload;
   std::string own = written.value("dialect", "");
-  if (own.empty() && workload.parallel.whole_job()) own = "megatron";
+  if (own.empty() && workload.parallel.whole_job()) own = dialect::framework_of_cut_jobs();
   std::vector<ReadScheme> read;
-  for (auto& scheme :
-       dialect::schemes_beside(own, written.value("config", Json()), workload, scenario.cluster)) {
+  for (auto& scheme : dialect::schemes_of_framework(own, written.value("config", Json()), workload,
+                                                    scenario.cluster)) {
     const dialect::Dialect* dialect = dialect::find_dialect(scheme.dialect);
     if (dialect == nullptr) continue;
-    dialect::set_batches(workload.batch, workload.micro_batches, scheme.config);
+    dialect::set_batches(scheme.dialect, workload.batch, workload.micro_batches, scheme.config);
     try {
       Strategy strategy =
           dialect::reading_of(*dialect, scheme.config, workload, scenario.cluster).strategy;
