@@ -24,7 +24,7 @@ from collections import Counter, defaultdict
 CPP = (".cc", ".h", ".cu", ".cuh")
 # Classes of more than so many lines, and how many of them may be left.
 LARGE = 250
-MOST_LARGE = 2
+MOST_LARGE = 0
 
 # What is no code: comments, and what may hold braces without opening a block.
 _NO_CODE = re.compile(

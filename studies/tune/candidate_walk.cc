@@ -1,0 +1,190 @@
+#include "studies/tune/candidate_walk.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <span>
+
+#include "formats/input/knobs.h"
+#include "studies/rows/memory.h"
+
+namespace syncline::tune {
+namespace {
+
+// Spaces of at most so many candidates are walked in full: it takes a tenth of a second.
+constexpr std::size_t kMaxCheap = 1000;
+// Candidates that another process is handed at once if an executor evaluates one in 0.1 ms.
+constexpr std::size_t kCheapPiece = 32;
+constexpr std::size_t kKinds = 7;  // of fusion
+// Step times closer than this are alike: sums of the same durations in another order.
+constexpr double kRounding = 1e-9;
+
+}  // namespace
+
+bool shorter(Seconds a, Seconds b) { return a < b * (1 - kRounding); }
+
+Ranked evaluate_candidate(const Strategy& strategy, FusionKind kind, Evaluator& evaluator) {
+  return {{evaluator.metrics_of(strategy)}, strategy, kind};
+}
+
+std::vector<measure::Metrics> evaluate_all(const std::vector<Strategy>& strategies,
+                                           Evaluator& evaluator, std::size_t piece,
+                                           const TuneOptions& options) {
+  run::JobHooks hooks;
+  hooks.interrupted = options.interrupted;
+  hooks.progress = options.progress;
+  hooks.name = [&](std::size_t i) { return "'" + strategies[i].name + "'"; };
+  const auto bytes_of = [&](std::size_t i) {
+    return measure::metrics_bytes(evaluator.metrics_of(strategies[i]));
+  };
+  return measure::metrics_from_bytes(
+      in_pieces(strategies.size(), piece, options.parallel_map, bytes_of, hooks));
+}
+
+CandidateWalk::CandidateWalk(const Scenario& scenario, const Search& search,
+                             const TuneOptions& options, Evaluator& evaluator, Tuned& tuned)
+    : scenario_(scenario),
+      search_(search),
+      options_(options),
+      evaluator_(evaluator),
+      tuned_(tuned),
+      space_(scenario, search, *find_strategy(scenario, search.base), evaluator.cache()),
+      pruned_(evaluator.traits().closed_form &&
+              options.method != TuneOptions::Method::kExhaustive &&
+              (options.method == TuneOptions::Method::kPruned || points().size() > kMaxCheap)),
+      seen_(points().size(), false),
+      certain_(kKinds * options.top),
+      fits_in_part_(fits_in_part()) {
+  tuned.points = points().size();
+  tuned.unmeasured = space_.unmeasured();
+}
+
+std::size_t CandidateWalk::budget() const {
+  const std::size_t gradients = std::max<std::size_t>(1, scenario_.workload.tensors.size());
+  std::size_t most = std::numeric_limits<std::size_t>::max();
+  if (options_.budget > 0) most = options_.budget;
+  if (options_.work > 0) most = std::min(most, std::max<std::size_t>(1, options_.work / gradients));
+  return most;
+}
+
+// Returns the candidates as they were written if all are evaluated, else by their bounds.
+std::vector<std::size_t> CandidateWalk::walking_order() const {
+  std::vector<std::size_t> order(points().size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (pruned() || budget() < points().size()) {
+    // The scenario's own strategies come first: their bounds are 0.
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return points()[i].bound; });
+  }
+  return order;
+}
+
+Seconds CandidateWalk::smallest_bound(const std::vector<std::size_t>& order,
+                                      std::size_t first) const {
+  const auto left = std::span(order).subspan(first);
+  const auto bound_of = [&](std::size_t i) { return points()[i].bound; };
+  return bound_of(std::ranges::min(left, {}, bound_of));
+}
+
+// Reports candidates, or the budget if that ends the walk earlier.
+void CandidateWalk::report_progress(std::size_t seen, std::size_t candidates) const {
+  const std::size_t most = budget();
+  const double of_all = static_cast<double>(seen) / static_cast<double>(candidates);
+  const double of_budget = static_cast<double>(tuned_.evaluations) / static_cast<double>(most);
+  const bool ends_earlier = of_budget > of_all;
+  options_.progress(ends_earlier ? tuned_.evaluations : seen, ends_earlier ? most : candidates);
+}
+
+void CandidateWalk::walk() {
+  tuned_.exhaustive = !pruned();
+  const auto order = walking_order();
+  if (!pruned() && options_.parallel_map) {
+    walk_together(order);
+    return;
+  }
+  tuned_.baseline = evaluate_candidate(tuned_.baseline.strategy, FusionKind::kBase, evaluator_);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    report_progress(i + 1, order.size());
+    const FusionChoice& point = points()[order[i]];
+    if (pruned() && (seen_[order[i]] || !can_matter(point))) continue;
+    if (options_.interrupted() || tuned_.evaluations >= budget()) {
+      tuned_.complete = false;
+      tuned_.left_bound = smallest_bound(order, i);
+      return;
+    }
+    keep(point, evaluate_candidate(space_.strategy_of(point), point.kind, evaluator_), order[i]);
+    seen_[order[i]] = true;
+  }
+}
+
+// Evaluates all candidates at once, as far as the budget goes; an interruption leaves out the last.
+void CandidateWalk::walk_together(const std::vector<std::size_t>& order) {
+  const std::size_t wanted = std::min(budget(), order.size());
+  // The baseline goes along: nothing is simulated in this process before others are forked off.
+  std::vector<Strategy> strategies{tuned_.baseline.strategy};
+  for (std::size_t i = 0; i < wanted; ++i) {
+    strategies.push_back(space_.strategy_of(points()[order[i]]));
+  }
+  const std::size_t piece = evaluator_.traits().cheap ? kCheapPiece : 1;
+  const auto metrics = evaluate_all(strategies, evaluator_, piece, options_);
+  if (metrics.empty()) {
+    tuned_.baseline = evaluate_candidate(tuned_.baseline.strategy, FusionKind::kBase, evaluator_);
+  } else {
+    tuned_.baseline.metrics = metrics.front();
+  }
+  const std::size_t done = std::max<std::size_t>(1, metrics.size()) - 1;
+  for (std::size_t i = 0; i < done; ++i) {
+    const FusionChoice& point = points()[order[i]];
+    keep(point, {{metrics[i + 1]}, std::move(strategies[i + 1]), point.kind}, order[i]);
+  }
+  tuned_.complete = done == order.size();
+  if (!tuned_.complete) tuned_.left_bound = smallest_bound(order, done);
+}
+
+std::pair<FusionKind, bool> CandidateWalk::kind_of(const FusionChoice& point) const {
+  return {point.kind, input::changes_training(space_.configuration_of(point))};
+}
+
+bool CandidateWalk::fits_in_part() const {
+  const auto has_room = [&](const Strategy& strategy) { return fits(strategy); };
+  const auto& own = scenario_.strategies;
+  const bool some = !search_.exchanges.empty() || std::ranges::any_of(own, has_room);
+  return some && !std::ranges::all_of(own, has_room);
+}
+
+bool CandidateWalk::fits(const Strategy& strategy) const {
+  return measure::memory_of(scenario_, strategy).fits();
+}
+
+// Returns whether a candidate may beat the best of its configuration and kind, and then either be
+// one of the best few or the best of its kind in any configuration; or fits while others do not.
+bool CandidateWalk::can_matter(const FusionChoice& point) const {
+  if (fits_in_part_ && fits(space_.strategy_of(point))) return true;
+  const auto group = groups_.find({point.configuration, point.kind});
+  if (group != groups_.end() && !shorter(point.bound, group->second.step)) return false;
+  if (groups_.size() < certain_) return true;
+  const auto kind = best_of_kind_.find(kind_of(point));
+  if (kind == best_of_kind_.end() || shorter(point.bound, kind->second)) return true;
+  std::vector<Seconds> steps;
+  for (const auto& [key, best] : groups_) steps.push_back(best.step);
+  const auto last = steps.begin() + static_cast<std::ptrdiff_t>(certain_) - 1;
+  std::nth_element(steps.begin(), last, steps.end());
+  return shorter(point.bound, *last);
+}
+
+// Keeps the best of each configuration and kind; of those alike, the one that was written first,
+// in whatever order they are walked.
+void CandidateWalk::keep(const FusionChoice& point, Ranked ranked, std::size_t index) {
+  ++tuned_.evaluations;
+  const Seconds step = ranked.metrics.step_time;
+  const bool has_room = !fits_in_part_ || fits(ranked.strategy);
+  const auto kind = best_of_kind_.try_emplace(kind_of(point), step).first;
+  kind->second = std::min(kind->second, step);
+  auto [group, fresh] = groups_.try_emplace({point.configuration, point.kind});
+  GroupBest& best = group->second;
+  const bool alike = !fresh && !shorter(step, best.step) && !shorter(best.step, step);
+  const bool better = alike ? index < best.index : step < best.step;
+  if (!fresh && (has_room != best.fits ? !has_room : !better)) return;
+  best = {step, index, std::move(ranked), has_room};
+}
+
+}  // namespace syncline::tune

@@ -1,0 +1,95 @@
+// The walk over a search's candidates: each is evaluated, or left out because its bound shows that
+// it cannot matter. Small spaces are walked in full; large ones in the order of their bounds. Both
+// find the same best ones.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "studies/tune/evaluator.h"
+#include "studies/tune/search_space.h"
+#include "studies/tune/tuner.h"
+
+namespace syncline::tune {
+
+// Returns whether a step is shorter by more than sums of the same durations in another order differ
+// by.
+bool shorter(Seconds a, Seconds b);
+
+Ranked evaluate_candidate(const Strategy& strategy, FusionKind kind, Evaluator& evaluator);
+
+// Evaluates the strategies by `evaluator`, `piece` at a time, elsewhere if the options have a
+// parallel map. Returns the first ones without a gap if interrupted.
+std::vector<measure::Metrics> evaluate_all(const std::vector<Strategy>& strategies,
+                                           Evaluator& evaluator, std::size_t piece,
+                                           const TuneOptions& options);
+
+// The fastest candidate of one configuration and one kind of fusion.
+struct GroupBest {
+  Seconds step = 0;
+  std::size_t index = 0;  // of the candidate in the space
+  Ranked ranked;
+  bool fits = true;  // into the device's memory
+};
+
+class CandidateWalk {
+ public:
+  // All arguments must outlive this. `tuned` has the strategies of base and baseline; a walk
+  // evaluates the baseline, and counts and bounds what it did there.
+  CandidateWalk(const Scenario& scenario, const Search& search, const TuneOptions& options,
+                Evaluator& evaluator, Tuned& tuned);
+
+  // Evaluates candidates one after the other, or together where none is left out.
+  void walk();
+
+  // Walks on until twice as many of the best are certain.
+  void widen() {
+    certain_ *= 2;
+    walk();
+  }
+
+  const CandidateSpace& space() const { return space_; }
+  std::map<std::pair<std::size_t, FusionKind>, GroupBest>& groups() { return groups_; }
+  // Returns how many of the best groups were found for certain: several groups may have the same
+  // figures, and then only one is reported.
+  std::size_t certain() const { return pruned() ? certain_ : groups_.size(); }
+  // Returns whether bounds leave candidates out. They hold for the closed form. The simulation may
+  // be a little faster than it, so there bounds only set the order.
+  bool pruned() const { return pruned_; }
+  bool fits(const Strategy& strategy) const;
+
+ private:
+  const std::vector<FusionChoice>& points() const { return space_.points(); }
+  // Returns the candidates evaluated at most.
+  std::size_t budget() const;
+  std::vector<std::size_t> walking_order() const;
+  // Returns the smallest bound of the candidates from place `first` of the order on.
+  Seconds smallest_bound(const std::vector<std::size_t>& order, std::size_t first) const;
+  void report_progress(std::size_t seen, std::size_t candidates) const;
+  void walk_together(const std::vector<std::size_t>& order);
+  // Returns the kind, and whether the candidate changes the training: both have a best of their
+  // own.
+  std::pair<FusionKind, bool> kind_of(const FusionChoice& point) const;
+  // Returns whether some candidates fit into the device's memory and others may not: the fastest
+  // may be one that does not.
+  bool fits_in_part() const;
+  bool can_matter(const FusionChoice& point) const;
+  void keep(const FusionChoice& point, Ranked ranked, std::size_t index);
+
+  const Scenario& scenario_;
+  const Search& search_;
+  const TuneOptions& options_;
+  Evaluator& evaluator_;
+  Tuned& tuned_;
+  CandidateSpace space_;
+  bool pruned_;
+  std::vector<bool> seen_;  // points that were evaluated in a pruned walk
+  std::size_t certain_;     // the best groups that a pruned walk finds for certain
+  bool fits_in_part_;
+  std::map<std::pair<std::size_t, FusionKind>, GroupBest> groups_;
+  std::map<std::pair<FusionKind, bool>, Seconds> best_of_kind_;
+};
+
+}  // namespace syncline::tune

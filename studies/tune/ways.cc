@@ -1,0 +1,129 @@
+#include "studies/tune/ways.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "formats/input/conflicts.h"
+#include "studies/explain/advice.h"
+#include "studies/tune/search_space.h"
+
+namespace syncline::tune {
+namespace {
+
+// Returns "99.9", "99".
+std::string percent_number(double value) {
+  const std::string text = Json(value).dump();
+  return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+}
+
+// Returns "fp16", "powersgd", "local_sgd": the word that a user has for it.
+std::string way_of(const Strategy& strategy) {
+  return strategy.local_sgd.enabled ? "local_sgd" : strategy.compression.codec;
+}
+
+std::string way_words(const Strategy& strategy) {
+  const Compression& compression = strategy.compression;
+  if (strategy.local_sgd.enabled) {
+    return "LocalSGD every " + std::to_string(strategy.local_sgd.period) + " steps";
+  }
+  if (compression.codec == "dgc") {
+    return "DGC " + percent_number(100 * compression.sparsity.back()) + " %";
+  }
+  if (compression.codec == "powersgd") {
+    return "PowerSGD rank " + std::to_string(compression.rank);
+  }
+  return compression.codec;
+}
+
+}  // namespace
+
+Strategy joined(const Strategy& training, const Strategy& knobs) {
+  Strategy both = knobs;
+  both.dialect.clear();
+  both.notes.clear();
+  both.about.clear();
+  both.compression = training.compression;
+  both.local_sgd = training.local_sgd;
+  if (!training.overlap) {
+    both.overlap = false;
+    both.streams = 1;
+  }
+  if (both.local_sgd.enabled) both.fusion.cycle = 0;
+  return both;
+}
+
+WayFinder::WayFinder(const Tuning& tuning, const SettingWriter& settings)
+    : scenario_(tuning.scenario),
+      search_(tuning.search),
+      tuned_(tuning.tuned),
+      baseline_(tuned_.baseline.strategy),
+      settings_(settings),
+      measured_(!has_unmeasured(scenario_, baseline_)) {}
+
+std::vector<Way> WayFinder::find(const std::optional<Emitted>& said,
+                                 const std::vector<Strategy>& same) {
+  std::vector<Way> list;
+  add_way(list, tuned_.winner().strategy, {}, true);
+  for (const Strategy& strategy : scenario_.strategies) add_way(list, strategy, {}, true);
+  add_searched(list, search_.compressions, &Strategy::compression);
+  add_searched(list, search_.local_sgds, &Strategy::local_sgd);
+  if (tuned_.best_changed) add_way(list, tuned_.best_changed->strategy, {}, true);
+  const dialect::Dialect* dialect = settings_.dialect();
+  const auto [asked, written] = settings_.baseline_entry(said);
+  for (auto& change : measure::training_changes(scenario_, asked, &written)) {
+    const bool averages = change.strategy.local_sgd.enabled;
+    if (averages ? !search_.local_sgds.empty() : !search_.compressions.empty()) continue;
+    change.strategy.name = way_words(change.strategy);
+    const bool told = dialect != nullptr && dialect->name == asked.dialect;
+    add_way(list, change.strategy, told ? change.config : Json(), false);
+  }
+  // The same training with the other knobs of the best that trains as the baseline, the framework's
+  // own words first.
+  for (Way& way : list) {
+    const Strategy training = way.choices.front().strategy;
+    for (const Strategy& knobs : same | std::views::reverse) {
+      Strategy both = joined(training, knobs);
+      both.name = training.name + ", " + knobs.name;
+      if (!fits_together(both)) continue;
+      if (auto set = settings_.settable(both, {})) way.choices.push_back(std::move(*set));
+    }
+  }
+  return list;
+}
+
+template <typename Value>
+void WayFinder::add_searched(std::vector<Way>& list, const std::vector<Value>& values,
+                             Value Strategy::*axis) {
+  for (const Value& value : values) {
+    Strategy training = baseline_;
+    training.*axis = value;
+    Strategy strategy = joined(training, baseline_);
+    strategy.name = way_words(strategy);
+    if (fits_together(strategy)) add_way(list, strategy, {}, true);
+  }
+}
+
+bool WayFinder::fits_together(const Strategy& strategy) const {
+  return !input::conflict_of(strategy, scenario_.workload, scenario_.cluster);
+}
+
+void WayFinder::add_way(std::vector<Way>& list, const Strategy& strategy, const Json& config,
+                        bool own) {
+  if (!settings_.trains_otherwise(strategy)) return;
+  const std::string name = way_of(strategy);
+  auto way = std::ranges::find(list, name, &Way::name);
+  // What a framework says of a way, ours need not say again.
+  if (way != list.end() && !own && (way->own || config.is_null())) return;
+  auto set = settings_.settable(strategy, config);
+  if (!set && settings_.is_winner(strategy)) set = settings_.settable_or_unsaid(strategy);
+  if (!set) return;
+  // Where collectives were measured, links that nobody measured do not compete with them.
+  if (measured_ && has_unmeasured(scenario_, set->strategy)) {
+    left_out_.push_back("'" + strategy.name + "'");
+    return;
+  }
+  if (way == list.end()) way = list.insert(list.end(), {name, own, {}});
+  way->choices.push_back(std::move(*set));
+}
+
+}  // namespace syncline::tune

@@ -1,0 +1,53 @@
+// The ways to train otherwise than the baseline: rounded, compressed or rarely averaged gradients,
+// each with the strategies that go it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "studies/tune/setting.h"
+
+namespace syncline::tune {
+
+// The candidates of one way, the simplest first.
+struct Way {
+  std::string name;  // "fp16", "powersgd", "local_sgd"
+  bool own = false;  // the scenario goes it by itself
+  std::vector<Settable> choices;
+};
+
+// Returns a training with another strategy's other knobs, in no framework's words.
+Strategy joined(const Strategy& training, const Strategy& knobs);
+
+class WayFinder {
+ public:
+  // Both must outlive this.
+  WayFinder(const Tuning& tuning, const SettingWriter& settings);
+
+  // Returns the ways of the scenario's strategies and search, then others that are worth trying,
+  // except on an axis that the search names. Each is tried with the other knobs of `same` too, the
+  // last first. `said`: the framework's words for the best that trains the same.
+  std::vector<Way> find(const std::optional<Emitted>& said, const std::vector<Strategy>& same);
+
+  // Returns the names of strategies whose collectives were not measured though the baseline's were.
+  const std::vector<std::string>& left_out() const { return left_out_; }
+
+ private:
+  template <typename Value>
+  void add_searched(std::vector<Way>& list, const std::vector<Value>& values,
+                    Value Strategy::*axis);
+  bool fits_together(const Strategy& strategy) const;
+  void add_way(std::vector<Way>& list, const Strategy& strategy, const Json& config, bool own);
+
+  const Scenario& scenario_;
+  const Search& search_;
+  const Tuned& tuned_;
+  const Strategy& baseline_;
+  const SettingWriter& settings_;
+  bool measured_;  // the baseline's collectives have measured costs
+  std::vector<std::string> left_out_;
+};
+
+}  // namespace syncline::tune
