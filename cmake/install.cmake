@@ -100,7 +100,7 @@ if(TARGET syncline_module)
   set(PYTHON_SITE "\${PYTHON_SITE}/syncline")
   install(TARGETS syncline_module LIBRARY DESTINATION ${PYTHON_SITE} COMPONENT python)
   install(FILES python/syncline/__init__.py DESTINATION ${PYTHON_SITE} COMPONENT python)
-  foreach(name record apply)
+  foreach(name record apply tuner)
     install(FILES pytorch/syncline_${name}.py DESTINATION ${PYTHON_SITE} RENAME ${name}.py
             COMPONENT python)
   endforeach()

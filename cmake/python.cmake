@@ -29,7 +29,8 @@ target_link_libraries(syncline_module PRIVATE syncline_python)
 # Another module of the process may have functions of the same names.
 target_link_options(syncline_module PRIVATE LINKER:--exclude-libs,ALL)
 file(MAKE_DIRECTORY ${PYTHON_PACKAGE})
-foreach(file python/syncline/__init__.py pytorch/syncline_record.py pytorch/syncline_apply.py)
+foreach(file python/syncline/__init__.py pytorch/syncline_record.py pytorch/syncline_apply.py
+             pytorch/syncline_tuner.py)
   get_filename_component(name ${file} NAME)
   string(REPLACE syncline_ "" name ${name})
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${file} ${PYTHON_PACKAGE}/${name} SYMBOLIC)

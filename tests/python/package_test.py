@@ -28,7 +28,7 @@ class Package(unittest.TestCase):
     def expect_works(self, site):
         files = {path.name for path in (site / "syncline").iterdir()}
         module = next(name for name in files if name.startswith("_core"))
-        self.assertEqual(files, {"__init__.py", "apply.py", "record.py", module})
+        self.assertEqual(files, {"__init__.py", "apply.py", "record.py", "tuner.py", module})
         ran = said(sys.executable, str(SOURCES / "tests/python/program.py"), FIRST,
                    cwd=self.folder, env={"PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"})
         lines = ran.splitlines()
