@@ -32,8 +32,7 @@ void write_scripts(const std::filesystem::path& folder) {
 VerbAction add_record(CLI::App& verb) {
   auto file = std::make_shared<std::string>();
   add_file(verb, "-o,--out", *file,
-           "write syncline_record.py, next to the training script; into a folder: also what a job "
-           "tunes itself with");
+           "write syncline_record.py; into a folder: also the files of autotune");
   verb.footer(
       "Of a script as it is:\n"
       "  torchrun ... -m syncline_record train.py\n"

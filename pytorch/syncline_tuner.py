@@ -72,8 +72,16 @@ def autotune(model, optimizer, *, steps=200, rounded=False, changed=False, journ
     ddp                     DistributedDataParallel's own bucket_cap_mb, broadcast_buffers and
                             gradient_as_bucket_view: with these the job begins
 
-    With another batch, in 64 steps in a row, it tunes again. Raises RuntimeError as apply() does.
+    With another batch, in 64 steps in a row, it tunes again. A model of fully_shard (FSDP2) comes back
+    as it is: without wrapping it anew, what is tried is how early its parameters are gathered and
+    whether they stay after the forward pass; `syncline tune --emit fsdp` advises groups. Raises RuntimeError as apply() does.
     """
+    asked = {"steps": steps, "rounded": bool(rounded), "changed": bool(changed)}
+    if _shards_of(model):
+        if rounded or changed or ddp or find_unused_parameters:
+            _fail("of a model of fully_shard only the moments of its all-gathers can be tuned: leave "
+                  "out rounded, changed and DistributedDataParallel's arguments")
+        return _Sharded(model, optimizer, asked, journal, timeout).watched()
     strange = set(ddp) - _DDP_ARGUMENTS
     if strange or ddp.get("process_group") not in (None, dist.group.WORLD):
         _fail(f"{', '.join(strange) or 'another process_group'} is not among what autotune can keep "
@@ -82,8 +90,7 @@ def autotune(model, optimizer, *, steps=200, rounded=False, changed=False, journ
         _fail("give the module itself, without DistributedDataParallel around it")
     _apply._begin_alike(model)
     ddp["find_unused_parameters"] = find_unused_parameters
-    asked = {"steps": steps, "rounded": bool(rounded), "changed": bool(changed)}
-    return Tuned(model, _Tuner(model, optimizer, asked, journal, program, timeout, ddp))
+    return Tuned(model, _Replicated(model, optimizer, asked, journal, program, timeout, ddp))
 
 
 class Tuned(torch.nn.Module):
@@ -202,21 +209,17 @@ class _Exchange(_apply._Reducer):
 class _Tuner:
     """What runs where a step begins: the steps before it are over, for there was an update."""
 
-    def __init__(self, module, optimizer, asked, journal, program, timeout, ddp):
+    start = None  # the setting that the job begins with
+
+    def __init__(self, module, optimizer, asked, journal, timeout):
         self.module, self.optimizer, self.asked, self.timeout = module, optimizer, asked, timeout
         self.trained = {name: p for name, p in module.named_parameters()
                         if p.requires_grad and p.numel() > 0}
         if not self.trained:
             _fail("the model has no parameter that is trained")
         self.device = next(iter(self.trained.values())).device
-        self.arguments = ddp
+        self.arguments = {}
         self.control = _Control(self.device, timeout)
-        self.exchange = None
-        self.lanes = {}
-        self.ddp = self._wrapped()
-        self.by_ddp = True
-        self.recorded = None  # the job whose exchanges are put off
-        self.held = False  # in no_sync()
         self.updated = True
         self.disturbed = False
         self.batch = self.tuned_batch = None
@@ -227,23 +230,8 @@ class _Tuner:
         self.marks = []  # [setting, when it began, whether it counts] of each step
         self.journal = _Journal(journal)
         self.told = {}
-        self.program = self._found(program)
-        _apply._around_step(optimizer, self._before_update, self._after_update)
         self.course = self._tuned() if dist.get_world_size() > 1 else None
-
-    def _wrapped(self):
-        return DistributedDataParallel(self.module, **self.arguments)
-
-    def _found(self, program):
-        """The program, on rank 0; an error on all ranks where it is neither there nor needed no
-        more."""
-        program = program or os.environ.get("SYNCLINE") or shutil.which("syncline")
-        there = program is not None and shutil.which(program) is not None
-        done = self.journal.earlier is not None and "kept" in self.journal.earlier
-        if not self.control.tell(there or done or dist.get_world_size() == 1):
-            _fail("the program `syncline` is not in rank 0's PATH: give its place as program=PATH or "
-                  "in the environment's SYNCLINE")
-        return program
+        _apply._around_step(optimizer, self._before_update, self._after_update)
 
     # ---- what the module calls ----
 
@@ -261,88 +249,16 @@ class _Tuner:
             self.marks.append([self.setting() if self.marks else "", self._now(), False])
             if next(self.course, self) is self:
                 self.course = None
-        if self.by_ddp:
-            self.ddp.require_forward_param_sync = True
         self.disturbed = self.batch != self.tuned_batch
-
-    def forward(self, args, kwargs):
-        if self.by_ddp:
-            return self.ddp(*args, **kwargs)
-        self.exchange.before_forward()
-        return self.module(*args, **kwargs)
-
-    @contextlib.contextmanager
-    def no_sync(self):
-        before, self.held = self.held, True
-        self._direct()
-        try:
-            yield
-        finally:
-            self.held = before
-            self._direct()
-
-    def _direct(self):
-        """Who exchanges the next backward pass: DistributedDataParallel, the setting's own exchange,
-        or nobody."""
-        own = not self.by_ddp or self.recorded is not None
-        if self.exchange is not None:
-            self.exchange.on = own and not self.held
-        if self.ddp is not None:
-            self.ddp.require_backward_grad_sync = not own and not self.held
-
-    def _before_update(self):
-        if self.exchange is not None and self.exchange.on:
-            self.exchange.before_step()
 
     def _after_update(self):
         self.updated = True
 
-    # ---- settings ----
+    def _before_update(self):
+        pass
 
     def setting(self):
-        return self.told.get("now", _DDP)
-
-    @contextlib.contextmanager
-    def putting_off(self, recorded):
-        """While entered, all gradients are exchanged at the end of the backward pass, in the groups
-        that DistributedDataParallel has."""
-        self._exchange_by(_groups_of(self.ddp, self.trained))
-        self.recorded = recorded
-        self._direct()
-        try:
-            yield
-        finally:
-            self.recorded = None
-            self._direct()
-
-    def _exchange_by(self, table):
-        lanes = self._lanes(table)
-        if self.exchange is None:
-            self.exchange = _Exchange(self, table, lanes)
-            if self.arguments.get("broadcast_buffers", True):
-                self.exchange.buffers = _apply._same_types(self.module.buffers())
-        else:
-            self.exchange.become(table, lanes)
-        self.exchange.begins = True
-
-    def _lanes(self, table):
-        """Streams that earlier settings have made serve for later ones."""
-        key = json.dumps(table.get("hierarchy"))
-        made = self.lanes.setdefault(key, [])
-        if len(made) < table["streams"]:
-            made += _apply._lanes(self.device, {**table, "streams": table["streams"] - len(made)},
-                                  self.timeout)
-        return made[:table["streams"]]
-
-    def switch(self, setting):
-        """From this step on."""
-        self.told["now"] = setting["name"]
-        self.by_ddp = "table" not in setting
-        if not self.by_ddp:
-            self._exchange_by(setting["table"])
-        elif self.ddp is None:
-            self.ddp = self._wrapped()
-        self._direct()
+        return self.told.get("now", self.start["name"])
 
     # ---- the course ----
 
@@ -365,6 +281,7 @@ class _Tuner:
         self.told = {"version": 1, "job": self._fingerprint(), "asked": self.asked}
         earlier = self.control.tell(self.journal.of(self.told["job"], self.asked))
         self.told.update(earlier)
+        yield from self._prepare()
         if "kept" in earlier:
             self.switch(self._named(earlier["kept"]))
             self._release()
@@ -372,16 +289,17 @@ class _Tuner:
             return
         try:
             if "settings" not in self.told:
-                yield from self._ask_model()
+                yield from self._propose()
             yield from self._race()
         except _record.RecordError as error:
             self._keep_first(str(error).partition(": ")[2])
 
+    def _prepare(self):
+        yield from ()
+
     def _keep_first(self, reason):
         """Nothing to choose from: the job goes on as it began."""
-        if "first" not in self.told:
-            self._first()
-        self.switch(self.told["first"])
+        self.switch(self.told.setdefault("first", self.start))
         self.told.update(reason=reason, steps=self._steps())
         self._say(f"keeps {self.told['first']['name']}: {reason}")
         self._release()
@@ -395,36 +313,6 @@ class _Tuner:
                 "gradients": hashlib.sha256(json.dumps(gradients).encode()).hexdigest()[:16],
                 "ddp": {key: value for key, value in sorted(self.arguments.items())
                         if key != "process_group"}}
-
-    def _ask_model(self):
-        job = _Recorded(self)
-        seen = yield from _record._looked_at(job, _RECORDED)
-        self._first()
-        asking = None
-        if dist.get_rank() == 0:
-            asking = _Question(self.program, self.asked)
-            asking.begin(lambda: _record._scenario(job, seen, type(self.module).__name__,
-                                                   self.batch))
-        answer = None
-        while answer is None:
-            for _ in range(_LOOK):
-                yield
-                self.waited += 1
-            answer = self.control.tell(asking and asking.answer())
-        if "error" in answer:
-            _record._fail(answer["error"])
-        self.told.update(answer)
-        self.journal.write(self.told)
-
-    def _first(self):
-        """The setting that the others are measured against."""
-        setting = {"name": _DDP}
-        if self.arguments["find_unused_parameters"]:
-            # It takes for used what passes without it have used, and would fill their gradients.
-            setting = {"name": f"the buckets of {_DDP}",
-                       "table": _groups_of(self.ddp, self.trained, overlap=1)}
-        self.told["first"] = setting
-        self.switch(setting)
 
     def _named(self, name):
         return next(s for s in [self.told["first"], *self.told["settings"]] if s["name"] == name)
@@ -487,14 +375,7 @@ class _Tuner:
         self.journal.write(told)
 
     def _release(self):
-        """What the setting that was kept does not need. A module that goes takes its hooks along."""
-        if self.by_ddp:
-            if self.exchange is not None:
-                self.exchange.close()
-                self.exchange = None
-        else:
-            self.ddp = None
-        gc.collect()
+        """What the setting that was kept does not need."""
         self.marks = []
 
     def _steps(self):
@@ -528,12 +409,255 @@ class _Tuner:
         pending, self.pending = self.pending, None
         if pending is not None and pending() == dist.get_world_size():
             self.others = self.waited = 0
-            self.switch({"name": _DDP})
+            self.switch(self.start)
             self.marks = [["", self._now(), False]]
             self.course = self._tuned()
-            next(self.course)
+            if next(self.course, self) is self:
+                self.course = None
             return
         self.pending = self.control.begin_sum(int(self.others >= _AGAIN))
+
+
+class _Replicated(_Tuner):
+    """Of a model that each rank has: the setting is how gradients are exchanged."""
+
+    start = {"name": _DDP}
+
+    def __init__(self, module, optimizer, asked, journal, program, timeout, ddp):
+        super().__init__(module, optimizer, asked, journal, timeout)
+        self.arguments = ddp
+        self.exchange = None
+        self.lanes = {}
+        self.ddp = self._wrapped()
+        self.by_ddp = True
+        self.recorded = None  # the job whose exchanges are put off
+        self.held = False  # in no_sync()
+        self.begins = True  # the next forward pass begins with rank 0's buffers
+        self.program = self._found(program)
+
+    def _wrapped(self):
+        return DistributedDataParallel(self.module, **self.arguments)
+
+    def _found(self, program):
+        """The program, on rank 0; an error on all ranks where it is neither there nor needed any
+        more."""
+        program = program or os.environ.get("SYNCLINE") or shutil.which("syncline")
+        there = program is not None and shutil.which(program) is not None
+        done = self.journal.earlier is not None and "kept" in self.journal.earlier
+        if not self.control.tell(there or done or dist.get_world_size() == 1):
+            _fail("the program `syncline` is not in rank 0's PATH: give its place as program=PATH or "
+                  "in the environment's SYNCLINE")
+        return program
+
+    def forward(self, args, kwargs):
+        # As DistributedDataParallel would have it, whoever was in charge before.
+        begins, self.begins = self.begins, not self.held and torch.is_grad_enabled()
+        if self.by_ddp:
+            self.ddp.require_forward_param_sync = begins
+            return self.ddp(*args, **kwargs)
+        self.exchange.begins = begins
+        self.exchange.before_forward()
+        return self.module(*args, **kwargs)
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        before, self.held = self.held, True
+        self._direct()
+        try:
+            yield
+        finally:
+            self.held = before
+            self._direct()
+
+    def _direct(self):
+        """Who exchanges the next backward pass: DistributedDataParallel, the setting's own exchange,
+        or nobody."""
+        own = not self.by_ddp or self.recorded is not None
+        if self.exchange is not None:
+            self.exchange.on = own and not self.held
+        if self.ddp is not None:
+            self.ddp.require_backward_grad_sync = not own and not self.held
+
+    def _before_update(self):
+        if self.exchange is not None and self.exchange.on:
+            self.exchange.before_step()
+
+    @contextlib.contextmanager
+    def putting_off(self, recorded):
+        """While entered, all gradients are exchanged at the end of the backward pass, in the groups
+        that DistributedDataParallel has."""
+        self._exchange_by(_groups_of(self.ddp, self.trained))
+        self.recorded = recorded
+        self._direct()
+        try:
+            yield
+        finally:
+            self.recorded = None
+            self._direct()
+
+    def _exchange_by(self, table):
+        lanes = self._lanes(table)
+        if self.exchange is None:
+            self.exchange = _Exchange(self, table, lanes)
+            if self.arguments.get("broadcast_buffers", True):
+                self.exchange.buffers = _apply._same_types(self.module.buffers())
+        else:
+            self.exchange.become(table, lanes)
+
+    def _lanes(self, table):
+        """Streams that earlier settings have made serve for later ones."""
+        key = json.dumps(table.get("hierarchy"))
+        made = self.lanes.setdefault(key, [])
+        if len(made) < table["streams"]:
+            made += _apply._lanes(self.device, {**table, "streams": table["streams"] - len(made)},
+                                  self.timeout)
+        return made[:table["streams"]]
+
+    def switch(self, setting):
+        """From this step on."""
+        self.told["now"] = setting["name"]
+        self.by_ddp = "table" not in setting
+        if not self.by_ddp:
+            self._exchange_by(setting["table"])
+        elif self.ddp is None:
+            self.ddp = self._wrapped()
+        self._direct()
+
+    def _propose(self):
+        job = _Recorded(self)
+        seen = yield from _record._looked_at(job, _RECORDED)
+        self._first()
+        asking = None
+        if dist.get_rank() == 0:
+            asking = _Question(self.program, self.asked)
+            asking.begin(lambda: _record._scenario(job, seen, type(self.module).__name__,
+                                                   self.batch))
+        answer = None
+        while answer is None:
+            for _ in range(_LOOK):
+                yield
+                self.waited += 1
+            answer = self.control.tell(asking and asking.answer())
+        if "error" in answer:
+            _record._fail(answer["error"])
+        self.told.update(answer)
+        self.journal.write(self.told)
+
+    def _first(self):
+        """The setting that the others are measured against."""
+        setting = self.start
+        if self.arguments["find_unused_parameters"]:
+            # It takes for used what passes without it have used, and would fill their gradients.
+            setting = {"name": f"the buckets of {_DDP}",
+                       "table": _groups_of(self.ddp, self.trained, overlap=1)}
+        self.told["first"] = setting
+        self.switch(setting)
+
+    def _release(self):
+        """A module that goes takes its hooks along."""
+        if self.by_ddp:
+            if self.exchange is not None:
+                self.exchange.close()
+                self.exchange = None
+        else:
+            self.ddp = None
+        gc.collect()
+        super()._release()
+
+
+class _Sharded(_Tuner):
+    """Of a model of fully_shard: the setting is when parameters are gathered, and for how long."""
+
+    start = {"name": "as it was", "shards": {}}
+
+    def __init__(self, module, optimizer, asked, journal, timeout):
+        super().__init__(module, optimizer, asked, journal, timeout)
+        self.shards = _shards_of(module)
+        self.before = None  # of each module, once a step has made them
+        self.order = []  # of their forward passes
+
+    def watched(self):
+        # Ahead of the hook by which the first parameters are gathered.
+        self.module.register_forward_pre_hook(lambda _, args, kwargs: self.look(args, kwargs),
+                                              prepend=True, with_kwargs=True)
+        self.module.tuning = lambda: self.told
+        return self.module
+
+    def _prepare(self):
+        """Sees in which order modules run."""
+        seen = {}
+        hooks = [shard.register_forward_pre_hook(lambda module, *_: seen.setdefault(module))
+                 for shard in self.shards]
+        yield  # hooks of the outermost do not see this one, which is under way
+        seen.clear()
+        yield
+        for hook in hooks:
+            hook.remove()
+        self.order = list(seen)
+
+    def _propose(self):
+        self.told["first"] = self.start
+        if len(self.order) < 2:
+            _record._fail("fully_shard has made fewer than two groups that are gathered")
+        settings = [("forward prefetch 1", {"forward": 1}), ("forward prefetch 2", {"forward": 2}),
+                    ("prefetch 2", {"forward": 2, "backward": 2})]
+        if self._room():
+            settings.append(("parameters stay after the forward pass", {"stay": True}))
+        self.told["settings"] = [{"name": name, "shards": how} for name, how in settings]
+        self.told["predicted"] = {}
+        yield from ()
+
+    def _room(self):
+        """Whether all parameters fit into the memory that is free, on each rank, and are dropped
+        now."""
+        whole = sum(p.numel() * p.element_size() for p in self.module.parameters())
+        if self.device.type == "cuda":
+            free, _ = torch.cuda.mem_get_info(self.device)
+            free += torch.cuda.memory_reserved(self.device)
+            free -= torch.cuda.memory_allocated(self.device)
+        else:
+            free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / dist.get_world_size()
+        dropped = any(group.post_forward_mesh_info is not None
+                      for shard in self.shards for group in _groups_gathered(shard))
+        return self.control.sums([free > 1.5 * whole and dropped]) == [dist.get_world_size()]
+
+    def switch(self, setting):
+        self.told["now"] = setting["name"]
+        how = setting["shards"]
+        if self.before is None:
+            if not how:
+                return
+            self.before = {shard: _gathers(shard) for shard in self.shards}
+        places = {shard: place for place, shard in enumerate(self.order)}
+        for shard, (forward, backward, groups) in self.before.items():
+            at = places.get(shard)
+            if at is not None and "forward" in how:
+                forward = self.order[at + 1:at + 1 + how["forward"]]
+            if at is not None and "backward" in how:
+                backward = self.order[max(0, at - how["backward"]):at][::-1]
+            shard.set_modules_to_forward_prefetch(forward)
+            shard.set_modules_to_backward_prefetch(backward)
+            for group, mesh in groups:
+                group.post_forward_mesh_info = None if "stay" in how else mesh
+
+
+def _shards_of(model):
+    return [m for m in model.modules() if hasattr(m, "set_modules_to_forward_prefetch")]
+
+
+def _groups_gathered(shard):
+    state = shard._get_fsdp_state()
+    groups = getattr(state, "_fsdp_param_groups", None) or [state._fsdp_param_group]
+    return [group for group in groups if group is not None]
+
+
+def _gathers(shard):
+    """(modules gathered ahead in the forward pass, the same backward, [(group, where it is dropped to
+    behind it)])."""
+    state = shard._get_fsdp_state()
+    return ([other._modules[0] for other in state._states_to_forward_prefetch],
+            [other._modules[0] for other in state._states_to_backward_prefetch],
+            [(group, group.post_forward_mesh_info) for group in _groups_gathered(shard)])
 
 
 def _batch(args, kwargs):
@@ -777,14 +901,12 @@ def _line(told, left):
     if kept == first:
         others = [s["name"] for s in told["settings"]]
         return f"keeps {first}: nothing tried was faster ({', '.join(others)}); {after}"
-    gain, predicted = told["gain"], told["predicted"][kept]
-    def percent(speedup):
-        return f"{100 * (speedup - 1):.1f}"
-    open_ = f"; {left} settings were not told apart" if left > 1 else ""
+    gain, predicted = told["gain"], told["predicted"].get(kept)
+    expected = "" if predicted is None else ", predicted {:.1f} % (80 %: {:.1f} to {:.1f} %)".format(
+        *(100 * (predicted[key] - 1) for key in ("speedup", "speedup_low", "speedup_high")))
+    open_ = f"; between {left} settings no difference is certain" if left > 1 else ""
     return (f"keeps '{kept}': {gain['percent']:.1f} % faster than {first} (95 %: {gain['low']:.1f} "
-            f"to {gain['high']:.1f} %), predicted {percent(predicted['speedup'])} % (80 %: "
-            f"{percent(predicted['speedup_low'])} to {percent(predicted['speedup_high'])} %){open_}; "
-            f"{after}")
+            f"to {gain['high']:.1f} %){expected}{open_}; {after}")
 
 
 class _Journal:

@@ -8,6 +8,7 @@ cost, and how many steps Horovod's rule takes (NOTES.md).
 What is done is not done again. Needs root and python3-torch, and half an hour.
 """
 
+import ast
 import json
 import math
 import pathlib
@@ -21,7 +22,8 @@ from experiment import Experiment, parser_of, read, syncline, write  # noqa: E40
 
 JOBS = ("mlp", "convnet", "transformer", "resnet18")
 STAGES = ("tune", "fixed", "table")
-DDP = "DDP, 25 MiB"
+DDP = "DistributedDataParallel"
+CAPS = (1, 2, 4, 8)  # MiB, of DistributedDataParallel's bucket_cap_mb, by the file
 HORIZON = 2000  # steps over which the cost of tuning is spread
 
 
@@ -40,13 +42,29 @@ class Cell(Experiment):
             self.in_lab(self.rate, "tuned", self.job, self.path("journal"), self.options.budget)
 
     def fixed(self):
+        """What was tried and other sizes of buckets, as a journal that is to be gone through."""
+        told = read(self.path("journal"))
         if not self.path("fixed").exists():
-            self.in_lab(self.rate, "fixed", self.job, self.path("journal"), self.path("fixed"),
-                        self.options.rounds)
+            settings = [s for s in told["settings"] if s["name"] != DDP]
+            settings += [self.size(told["recorded"], cap) for cap in CAPS]
+            write(self.path("fixed"), {**{key: told[key] for key in ("job", "asked", "first")},
+                                       "settings": settings, "predicted": {}})
+        if "kept" not in read(self.path("fixed")):
+            self.in_lab(self.rate, "fixed", self.job, self.path("fixed"), self.options.rounds)
+
+    def size(self, recorded, cap):
+        name, file = f"{cap} MiB as DDP has it", self.folder / f"{self.job}.size.py"
+        scenario = self.path("size")
+        write(scenario, {**recorded, "published": [], "strategies": [
+            {"name": name, "dialect": "pytorch", "config": {"bucket_cap_mb": cap}}]})
+        syncline("emit", scenario, "--strategy", name, "--dialect", "pytorch", "--python", file)
+        return {"name": name, "table": {**_table(file.read_text(encoding="utf-8")), "name": name}}
 
     def row(self):
-        told, fixed = read(self.path("journal")), read(self.path("fixed"))
-        kept = told["kept"] if told["kept"] in fixed else DDP
+        told = read(self.path("journal"))
+        rounds = read(self.path("fixed"))["rounds"]
+        fixed = {name: [math.exp(taken[name]) for taken in rounds] for name in rounds[0]}
+        kept = told["kept"]
         # The best of the one half of the rounds is compared in the other, and the other way round:
         # the quickest of many that are alike was lucky.
         loss, doubt = behind(fixed, kept)
@@ -58,6 +76,12 @@ class Cell(Experiment):
                 str(len(told["steps"])), f"{100 * told['cost_steps'] / HORIZON:.2f}",
                 str(horovod.steps), f"{100 * horovod.loss():.1f}",
                 f"{100 * horovod.cost() / HORIZON:.1f}"]
+
+
+def _table(script):
+    """STRATEGY of a file that the program wrote."""
+    return next(ast.literal_eval(node.value) for node in ast.parse(script).body
+                if isinstance(node, ast.Assign) and node.targets[0].id == "STRATEGY")
 
 
 def behind(fixed, kept):
@@ -169,10 +193,10 @@ def main():
         if "fixed" in options.stages:
             cell.fixed()
     if "table" in options.stages:
-        print("job | rate | DDP step | kept | gain in the job, % (95 %) | gain in turns, % | behind the "
-              "best, % | steps | cost, % | Horovod: steps | behind its best, % | cost, %")
+        print("job | rate | DDP step | kept | gain in the job, % (95 %) | gain in turns, % | over the "
+              "best, % | steps | cost, % | Horovod: steps | over its best, % | cost, %")
         for cell in cells:
-            if cell.path("fixed").exists():
+            if cell.path("fixed").exists() and "kept" in read(cell.path("fixed")):
                 print(" | ".join(cell.row()))
 
 

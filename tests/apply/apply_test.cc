@@ -139,6 +139,17 @@ TEST_F(Apply, AJobRecordsAsksTriesAndKeepsWhileItTrains) {
   expect_to_hold("course", 2, scratch_.folder(), kFolder, kTuned);
 }
 
+// On CPUs where torch lets FSDP2 run on them (2.15 does, 2.6 does not).
+TEST_F(Apply, AShardedJobThatTunesItselfTrainsAsEver) {
+  const std::string asks =
+      "from torch.distributed.fsdp import FSDPModule as m; "
+      "m.set_reshard_after_forward";
+  if (test::shell(python() + " -c '" + asks + "'").code != 0) {
+    GTEST_SKIP() << "no FSDP2 on CPUs in " << python();
+  }
+  expect_to_hold("sharded", 2, scratch_.folder(), kFolder, kTuned);
+}
+
 TEST_F(Apply, ARankThatIsKilledEndsAJobThatTunesItself) {
   for (const char* what : {"killed", "killed_in_a_turn"}) {
     const test::Scratch scratch;

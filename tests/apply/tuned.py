@@ -7,6 +7,7 @@ program (SYNCLINE).
 """
 
 import contextlib
+import hashlib
 import io
 import json
 import math
@@ -72,6 +73,7 @@ class Loop:
         self.model = wrap(self.module, self.optimizer)
         self.how = how
         self.at = 0
+        self.seen = []  # a hash of what there is behind each step
 
     def batch(self, part=0):
         dice = torch.Generator().manual_seed(1000 * self.at + 10 * part + dist.get_rank())
@@ -101,12 +103,14 @@ class Loop:
             if all(torch.isfinite(gradient).all() for gradient in gradients):
                 nn.utils.clip_grad_norm_(self.model.parameters(), 0.7)
                 self.optimizer.step()
-            if self.at % 20 == 19:
+            if self.at % 15 == 14:
                 self.evaluate()
             self.at += 1
+            together = torch.cat([t.double().flatten() for t in self.states()])
+            self.seen.append(hashlib.sha256(bytes(together.numpy().tobytes())).digest())
 
     def evaluate(self):
-        self.model.eval()
+        self.model.train(self.at % 30 == 29)  # or moves the statistics, too
         with torch.no_grad():
             self.model(self.batch()[0])
         self.model.train()
@@ -173,7 +177,9 @@ def every_setting_in_turn(folder):
         with Journaled() as said:
             loop.train(_STEPS if "scales" not in own else _STEPS * 7 // 6 + 2)
         tuner._left = tried
-        check_same(loop.states(), by_ddp(loop.at, **how).states(), name)
+        wanted = by_ddp(loop.at, **how)
+        check_same(loop.states(), wanted.states(), name)
+        assert loop.seen == wanted.seen, name
         told = loop.model.tuning
         assert len(told["rounds"]) == (_STEPS - 20) // 25, (name, len(told["rounds"]))
         assert all(len(taken) == 5 for taken in told["rounds"]), name
@@ -214,7 +220,7 @@ def hooks_and_checkpoints(folder):
         saved = io.BytesIO()
         torch.save([loop.model.state_dict(), loop.optimizer.state_dict()], saved)
         loop.train(60)
-    assert calls == {"gradient": 100, "forward": 105}, calls  # five looks at the model
+    assert calls == {"gradient": 100, "forward": 106}, calls  # six looks at the model
     other = Loop(lambda model, _: DistributedDataParallel(model))
     other.module[0].weight.register_hook(lambda gradient: gradient * 0.5)
     saved.seek(0)
@@ -268,6 +274,7 @@ def whole_course(folder):
         wanted.how["size"] = size
         wanted.train(1)
     check_same(loop.states(), wanted.states(), "the whole course")
+    assert loop.seen == wanted.seen
 
 
 def check_journal(kept, size):
@@ -388,10 +395,60 @@ def rank_is_killed_in_a_turn(folder):
     loop.train(100)
 
 
+def sharded(folder):
+    """A model of fully_shard, whatever it gathers when, trains as one that nobody tunes."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    mesh = init_device_mesh("cpu", (2,))
+
+    def run(steps, wrap=lambda model, optimizer: model):
+        torch.manual_seed(5)
+        model = nn.Sequential(*[nn.Sequential(nn.Linear(16, 16), nn.Tanh()) for _ in range(5)])
+        for block in model:
+            fully_shard(block, mesh=mesh)
+        fully_shard(model, mesh=mesh)
+        optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+        assert wrap(model, optimizer) is model
+        for step in range(steps):
+            dice = torch.Generator().manual_seed(1000 * step + dist.get_rank())
+            optimizer.zero_grad()
+            model(torch.randn(4, 16, generator=dice)).pow(2).mean().backward()
+            optimizer.step()
+        return model, [p.detach().full_tensor() for p in model.parameters()]
+    wanted, shortly = run(_STEPS)[1], run(30)[1]
+    tried, tuner._left = tuner._left, lambda rounds, names: names  # none is given up
+    journal = f"{folder}/sharded.json"
+    with Journaled() as said:
+        model, found = run(_STEPS, wrapped(journal, steps=_STEPS - 20))
+    tuner._left = tried
+    check_same(found, wanted, "sharded")
+    told = model.tuning()
+    assert len(told["settings"]) == 4, [setting["name"] for setting in told["settings"]]
+    assert len(told["rounds"]) > 9 and {len(taken) for taken in told["rounds"]} == {5}
+    assert said.getvalue().count("keeps") == (dist.get_rank() == 0), said.getvalue()
+    gathers = [tuner._gathers(shard) for shard in tuner._shards_of(run(2)[0])]
+    for setting in [tuner._Sharded.start, *told["settings"]]:
+        if dist.get_rank() == 0:
+            with open(journal, "w", encoding="utf-8") as file:
+                json.dump({**told, "kept": setting["name"]}, file)
+        dist.barrier()
+        with Journaled():
+            model, found = run(30, wrapped(journal))
+        check_same(found, shortly, setting["name"])
+        how, shards = setting["shards"], tuner._shards_of(model)
+        for at, (shard, before) in enumerate(zip(shards, gathers)):
+            forward, backward, groups = tuner._gathers(shard)
+            assert forward == shards[at + 1:at + 1 + how.get("forward", 0)], setting
+            assert backward == shards[max(0, at - how.get("backward", 0)):at][::-1], setting
+            stays = [group.post_forward_mesh_info is None for group, _ in groups]
+            assert stays == [how.get("stay", mesh is None) for _, mesh in before[2]], setting
+
+
 _CASES = {
     "two": [statistics_of_turns, what_is_put_off_is_no_part_of_a_step, refuses, every_setting_in_turn, each_setting_kept,
             hooks_and_checkpoints, interrupted, what_cannot_be_recorded],
     "course": [whole_course],
+    "sharded": [sharded],
     "killed": [rank_is_killed],
     "killed_in_a_turn": [rank_is_killed_in_a_turn],
 }
