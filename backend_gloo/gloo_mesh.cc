@@ -47,7 +47,7 @@ struct Step {
   std::vector<Message> receives;
 };
 
-// The part of a collective's rounds that concerns one rank.
+// Returns the part of a collective's rounds that concerns one rank.
 std::vector<Step> steps_of(const collective::Collective& collective, std::int64_t begin, int rank) {
   std::vector<Step> steps;
   std::uint64_t number = 0;

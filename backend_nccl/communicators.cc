@@ -47,7 +47,7 @@ std::string machine_name() {
   return std::string(name) + " " + boot;
 }
 
-// The network interface that has this IPv4 address; empty: none.
+// Returns the network interface that has this IPv4 address; empty: none.
 std::string interface_of(const std::string& address) {
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0) return "";

@@ -48,7 +48,7 @@ class CudaEvent {
   void record(cudaStream_t stream) const;
   // While the stream is captured: the graph records it, for the host to read.
   void record_outside(cudaStream_t stream) const;
-  // Whether all that was before it is done.
+  // Returns whether all that was before it is done.
   bool passed() const;
 
  private:
@@ -77,8 +77,8 @@ class CudaMemory {
 // Libraries of CUDA's that are loaded when they are asked for, so that the program runs where there
 // is neither CUDA nor NCCL.
 
-// The library of that name ("libnccl.so.2"): where the loader finds it, else where the build did.
-// It stays loaded. Throws DeviceError with the loader's own words.
+// Returns the library of that name ("libnccl.so.2"): where the loader finds it, else where the
+// build did. It stays loaded. Throws DeviceError with the loader's own words.
 void* load_library(const std::string& name);
 
 // Its function of that name. Throws DeviceError where it has none.

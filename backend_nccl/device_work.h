@@ -33,7 +33,7 @@ class DeviceWork {
   void load();
   // Launches what the operation does with memory. `communicator`: of the launch order.
   void carry_out(plan::OpId op, int communicator, cudaStream_t stream);
-  // How many commands that puts on the stream, about.
+  // Returns how many commands that puts on the stream, about.
   int commands(plan::OpId op) const;
   // What the exchange left. Nothing may be under way. Throws DeviceError where the host's part of
   // the work failed.

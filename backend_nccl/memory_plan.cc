@@ -60,7 +60,8 @@ auto means_of(const plan::Plan& plan) {
   });
 }
 
-// Whether averaging is more than the mean of all parameters at once, for which there is no kernel.
+// Returns whether averaging is more than the mean of all parameters at once, for which there is no
+// kernel.
 bool has_outer_steps(const plan::Plan& plan) {
   bool sent = false;
   bool delayed = false;  // the model computes on while parameters travel

@@ -107,7 +107,7 @@ class MemoryPlan {
     Region velocity, residual;
   };
   const std::vector<Waiting>& waiting() const { return waiting_; }
-  // Whether the host has the parameters that are averaged, of this bucket.
+  // Returns whether the host has the parameters that are averaged, of this bucket.
   bool host_averages(std::size_t bucket) const {
     return outer_steps_ && plan_.buckets[bucket].averaged;
   }
@@ -131,7 +131,7 @@ class MemoryPlan {
   // Hands `put(at, source, bytes)` what stands in the block when a run begins; the rest is zeros.
   template <typename Put>
   void load(const run::RankGradients& input, Put put) const;
-  // The gradients after a run, from `get(at, target, bytes)`.
+  // Returns the gradients after a run, from `get(at, target, bytes)`.
   template <typename Get>
   run::RankGradients result(const run::RankGradients& input, Get get) const;
 

@@ -6,7 +6,7 @@
 
 namespace {
 
-// The library's own function that is declared as `declared`.
+// Returns the library's own function that is declared as `declared`.
 template <typename Function>
 Function* own(Function* /*declared*/, const char* name) {
   // Of the version whose header this was built with.

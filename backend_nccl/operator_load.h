@@ -26,9 +26,9 @@ class OperatorLoad {
   // What the operations of a plan compute.
   void prepare(const plan::Plan& plan);
   void run(plan::OpId op, cudaStream_t stream, const PassTime& pass) const;
-  // How many commands that puts on the stream, about.
+  // Returns how many commands that puts on the stream, about.
   int commands(plan::OpId op) const;
-  // How much of the predicted time is kernels', in words.
+  // Returns how much of the predicted time is kernels', in words.
   std::string describe() const;
 
  private:

@@ -27,13 +27,13 @@ struct ClockAnchor {
   Seconds error = 0;  // at most, either way: half of the time between the two readings
 };
 
-// The best of some dozens. Nothing else may be under way on the stream.
+// Returns the best of some dozens. Nothing else may be under way on the stream.
 ClockAnchor anchor_on(cudaStream_t stream);
 
 class DeviceClock {
  public:
   DeviceClock(const ClockAnchor& begin, const ClockAnchor& end, Seconds between);
-  // The host's time of a moment so long after the first anchor.
+  // Returns the host's time of a moment so long after the first anchor.
   Seconds on_host(Seconds since_begin) const { return host_ + since_begin * rate_; }
 
  private:

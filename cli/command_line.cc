@@ -26,7 +26,7 @@ std::string mistaken_argument(int argc, const char* const* argv) {
   return "";
 }
 
-// The parser's words, with the arguments that they repeat cut.
+// Returns the parser's words, with the arguments that they repeat cut.
 std::string parser_words(const CLI::ParseError& error, int argc, const char* const* argv) {
   std::string words = error.what();
   for (int i = 1; i < argc; ++i) {
@@ -40,7 +40,7 @@ std::string parser_words(const CLI::ParseError& error, int argc, const char* con
   return words;
 }
 
-// The verb that was written, if it is none. The parser would only say that one is required.
+// Returns the verb that was written, if it is none. The parser would only say that one is required.
 std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv) {
   if (argc < 2 || argv[1][0] == '-') return "";
   const std::string word = argv[1];
@@ -79,7 +79,7 @@ std::string unknown_option(const CLI::App& verb, int argc, const char* const* ar
   return "";
 }
 
-// The command line as it was given, the program's name aside.
+// Returns the command line as it was given, the program's name aside.
 std::vector<std::string> words_of(const CLI::App& verb) {
   std::vector<std::string> words{verb.get_name()};
   std::vector<const CLI::Option*> said;

@@ -7,7 +7,8 @@
 
 namespace syncline::cli {
 
-// The command line with `version`, `help` and `help VERB` as the options that they stand for.
+// Returns the command line with `version`, `help` and `help VERB` as the options that they stand
+// for.
 std::vector<const char*> as_options(int argc, const char* const* argv);
 
 // `calibrate` without a verb of its own, as before it had any: with the one that its options mean,

@@ -26,7 +26,7 @@ struct CompletedVerb {
   bool nested = false;
 };
 
-// The names of verbs of the program, or of those of verbs.
+// Returns the names of verbs of the program, or of those of verbs.
 std::string names_of(const std::vector<CompletedVerb>& verbs, bool nested, const char* between) {
   std::vector<std::string> names;
   for (const CompletedVerb& verb : verbs) {

@@ -44,8 +44,8 @@ constexpr const char* kNetworkSet = "networks";
 // What `syncline validate` measured: on CPUs, and on GPUs beside the tables of published/gpu.
 constexpr const char* kLiveSets[] = {"live", "gpu"};
 
-// The JSON files below a folder. One that cannot be read, or a link that leads nowhere, is a
-// mistake: a table would be missing in silence.
+// Returns the JSON files below a folder. One that cannot be read, or a link that leads nowhere, is
+// a mistake: a table would be missing in silence.
 std::vector<fs::path> entries_below(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code error;
@@ -67,7 +67,7 @@ std::vector<fs::path> entries_below(const fs::path& folder) {
   return paths;
 }
 
-// All tables below the scenarios folder, set by set, in alphabetical order.
+// Returns all tables below the scenarios folder, set by set, in alphabetical order.
 std::vector<TableFile> table_files(const std::string& folder) {
   const fs::path published = fs::path(folder) / "published";
   std::error_code error;
@@ -116,7 +116,7 @@ std::vector<TableFile> chosen(std::vector<TableFile> files, const std::vector<st
   return files;
 }
 
-// The tables of one file, predicted again; none after an interrupt.
+// Returns the tables of one file, predicted again; none after an interrupt.
 std::vector<measure::FidelityTable> tables_of(const TableFile& file) {
   std::vector<measure::FidelityTable> tables;
   if (file.kind == TableFile::kLive) {

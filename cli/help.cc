@@ -22,7 +22,7 @@ std::string upper(std::string text) {
 
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 
-// The value in the first column: the option's own word for it, else by its type.
+// Returns the value in the first column: the option's own word for it, else by its type.
 std::string value_name(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::string own = type.substr(0, type.find(':'));
@@ -39,7 +39,7 @@ std::string key_of(const CLI::Option& option) {
   return takes_value(option) ? names + " " + value_name(option) + many : names;
 }
 
-// The description, the words that are allowed, and the default.
+// Returns the description, the words that are allowed, and the default.
 std::string text_of(const CLI::Option& option) {
   std::string text = option.get_description();
   const auto choices = choices_of(option);
@@ -53,7 +53,7 @@ std::string text_of(const CLI::Option& option) {
 
 using HelpGroup = std::pair<std::string, std::vector<HelpLine>>;  // title and lines
 
-// The column in which the texts begin, the same in all groups.
+// Returns the column in which the texts begin, the same in all groups.
 std::size_t column_of(const std::vector<HelpGroup>& groups) {
   constexpr std::size_t kMargin = 2, kWidest = 20;
   std::size_t widest = 0;
@@ -101,7 +101,7 @@ std::string usage(const CLI::App& verb, const std::string& name) {
   return line + "\n";
 }
 
-// The options of a group: a verb's, or the program's own.
+// Returns the options of a group: a verb's, or the program's own.
 std::vector<HelpLine> options_in(const CLI::App& app, const std::string& group, bool all) {
   std::vector<HelpLine> lines;
   for (const CLI::Option* option : app.get_options()) {
@@ -112,7 +112,7 @@ std::vector<HelpLine> options_in(const CLI::App& app, const std::string& group, 
   return lines;
 }
 
-// The verbs, by what a user wants.
+// Returns the verbs, by what a user wants.
 std::vector<HelpGroup> verb_groups(const CLI::App& app) {
   std::vector<HelpGroup> groups;
   for (const CLI::App* verb : verbs_of(app)) {

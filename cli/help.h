@@ -22,7 +22,7 @@ std::vector<const CLI::App*> verbs_of(const CLI::App& app);
 // Moves options of a verb to such a group.
 void put_in_group(CLI::App& verb, const std::string& group, const std::vector<const char*>& names);
 
-// The words that an option accepts; empty: anything.
+// Returns the words that an option accepts; empty: anything.
 std::vector<std::string> choices_of(const CLI::Option& option);
 
 }  // namespace syncline::cli

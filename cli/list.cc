@@ -40,7 +40,7 @@ struct Choices {
   std::vector<Choice> rows = {};
 };
 
-// The rows of a table by their names and summaries, with what `more` says of each.
+// Returns the rows of a table by their names and summaries, with what `more` says of each.
 template <typename Rows, typename More>
 Choices named_choices(const char* kind, const char* heading, const Rows& rows, More more) {
   Choices choices{kind, heading};
@@ -103,7 +103,7 @@ std::string links_of(const hardware::KnownNode& row) {
          copied_number(row.outside.bandwidth / kGigabitPerSecond) + " Gbit/s a node";
 }
 
-// The first clause of what a file says about itself.
+// Returns the first clause of what a file says about itself.
 std::string first_clause(const std::string& about) {
   constexpr std::size_t kLongest = 64;
   const std::string clause = about.substr(0, about.find_first_of(";:.("));
@@ -111,7 +111,7 @@ std::string first_clause(const std::string& about) {
                                    : clause.substr(0, clause.rfind(' ', kLongest)) + " ...";
 }
 
-// The files of a folder that ships.
+// Returns the files of a folder that ships.
 Choices files_listed(const std::string& kind) {
   const std::string folder = scenarios_folder() + "/" + kind + "s";
   Choices choices{kind, folder + "/NAME.json"};

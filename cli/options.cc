@@ -64,7 +64,7 @@ CLI::Validator limits_of(const questions::Argument& argument, bool whole) {
   return CLI::Range(static_cast<int>(argument.low), static_cast<int>(argument.high));
 }
 
-// A number, one that may be left out, or a list of them.
+// Returns a number, one that may be left out, or a list of them.
 template <typename Number>
 CLI::Option* added(CLI::App& verb, const std::string& name, const questions::Argument& argument,
                    Number& value) {

@@ -21,11 +21,11 @@ namespace syncline::cli {
 // (same_name), and refuses others with what is near.
 CLI::Validator one_of_words(const std::vector<std::string>& words);
 
-// A number from `low` to `high`, in CLI::Range's words; that one takes nan for a number in every
-// range.
+// Returns a number from `low` to `high`, in CLI::Range's words; that one takes nan for a number in
+// every range.
 CLI::Validator number_from(double low, double high);
 
-// An option that names a file, or several.
+// Returns an option that names a file, or several.
 template <typename Names>
 CLI::Option* add_file(CLI::App& verb, const char* option, Names& names, const char* about) {
   return verb.add_option(option, names, about)->type_name("FILE");
@@ -42,7 +42,7 @@ void add_scenario(CLI::App& verb, ScenarioOption& option, const std::string& not
 // --set alone, where the file is an option of another name.
 CLI::Option* add_set(CLI::App& verb, std::vector<std::string>& set);
 
-// The document with its keys changed. Throws InputError.
+// Returns the document with its keys changed. Throws InputError.
 input::Document read(const ScenarioOption& option);
 // Reads it for ranks that each read the scenario themselves: not from standard input.
 input::Document read_on_ranks(const ScenarioOption& option);

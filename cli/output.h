@@ -44,7 +44,7 @@ struct SideFile {
   std::function<std::string()> content;
 };
 
-// The page of --html, to be written beside the answer, which must outlive it.
+// Returns the page of --html, to be written beside the answer, which must outlive it.
 SideFile html_file(const Output& output, const reports::Answer& answer);
 
 // Writes the files, then prints the answer: a reader who sees it may count on them, and names them

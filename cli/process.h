@@ -22,7 +22,7 @@ void catch_interrupts(unsigned wait_limit = 0);
 // lose. The second interrupt still ends the program.
 void keep_results();
 
-// Whether there was one.
+// Returns whether there was one.
 bool interrupted();
 
 // Once, first of all. Writing to a reader who has gone is a failure of that call and not the end

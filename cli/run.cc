@@ -81,7 +81,7 @@ constexpr const char* kRank = "rank";
   throw InputError("--trace-of: found '" + shortened(word) + "', expected " + expected);
 }
 
-// The swept key that is meant: all of it, or its end ("nodes" of "cluster.nodes").
+// Returns the swept key that is meant: all of it, or its end ("nodes" of "cluster.nodes").
 std::size_t swept_key(const Scenario& scenario, const std::string& key, const std::string& word) {
   std::vector<std::string> known{kStrategy, kRank};
   std::vector<std::size_t> meant;
@@ -203,9 +203,9 @@ std::vector<SideFile> side_files(const RunOptions& options, const measure::Repor
   return files;
 }
 
-// Whether each row can be printed as it comes. A table's columns are as wide as their longest cell,
-// a document of JSON says at its end what came of it all, and the columns of a CSV with published
-// figures depend on all of them.
+// Returns whether each row can be printed as it comes. A table's columns are as wide as their
+// longest cell, a document of JSON says at its end what came of it all, and the columns of a CSV
+// with published figures depend on all of them.
 bool is_streamed(const RunOptions& options, const Scenario& scenario) {
   return options.output.format == reports::Format::kCsv && scenario.published.empty() &&
          options.out.empty() && options.output.html.empty();

@@ -12,9 +12,9 @@
 namespace syncline::cli {
 namespace {
 
-// A kind of reports/answers.json as JSON Schema. Written there are a type ("number or null"), a
-// part of the file ("#memory"), other words and numbers, which stand for themselves ("run or
-// tune"), [kind] a list, {member: kind} an object without other members, "member!" one that is
+// Returns a kind of reports/answers.json as JSON Schema. Written there are a type ("number or
+// null"), a part of the file ("#memory"), other words and numbers, which stand for themselves ("run
+// or tune"), [kind] a list, {member: kind} an object without other members, "member!" one that is
 // always there, "*" the kind of all others, and {"description": ..., "is": kind}.
 Json schema_of(const Json& kind);
 

@@ -28,7 +28,7 @@
 namespace syncline::cli {
 namespace {
 
-// The search, as the terminal follows it.
+// Returns the search, as the terminal follows it.
 tune::TuneOptions search_options(const TuneArguments& verb, Progress& progress) {
   tune::TuneOptions options = questions::search_of(verb);
   options.interrupted = interrupted;

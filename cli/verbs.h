@@ -26,8 +26,8 @@ VerbAction add_run(CLI::App& verb);
 VerbAction add_schema(CLI::App& verb);
 VerbAction add_tune(CLI::App& verb);
 
-// The whole program: parses, runs the verb, and turns each kind of failure into its message and
-// exit code: 2 for wrong input, 3 for a failing machine.
+// Returns the whole program: parses, runs the verb, and turns each kind of failure into its message
+// and exit code: 2 for wrong input, 3 for a failing machine.
 int run_program(int argc, const char* const* argv);
 
 }  // namespace syncline::cli

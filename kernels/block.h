@@ -67,7 +67,7 @@ class CudaBlock {
     return total;
   }
 
-  // The sum of all threads' values; thread 0 alone has it.
+  // Returns the sum of all threads' values; thread 0 alone has it.
   __device__ double sum(Each<double>& x) {
     __shared__ double values[kBlockThreads];
     const int thread = static_cast<int>(threadIdx.x);
@@ -114,7 +114,7 @@ using KernelBlock = CudaBlock;
 
 #else
 
-// The sum in its fixed shape; it stays in values[0].
+// Returns the sum in its fixed shape; it stays in values[0].
 template <typename T>
 T tree_sum(T (&values)[kBlockThreads]) {
   for (int stride = kBlockThreads / 2; stride > 0; stride /= 2) {

@@ -37,7 +37,7 @@ struct SmallFloat {
   static constexpr int kBits = 8;
   SYNCLINE_HOST_DEVICE static float largest() { return value(kLast); }
 
-  // The nearest, of two that are equally near the even one.
+  // Returns the nearest, of two that are equally near the even one.
   SYNCLINE_HOST_DEVICE static std::uint32_t code(float value) {
     const std::uint32_t sign = bits_of(value) >> 31 << 7;
     float size = float_of(bits_of(value) & 0x7fffffffu);
@@ -64,7 +64,7 @@ struct Layout {
   static constexpr int kWords = kOwn / kPerWord;  // of a thread
   static constexpr int kUnitWords = 1 + kLanes * kWords;
 
-  // A thread's word number i within its block, and the first element that it holds.
+  // Returns a thread's word number i within its block, and the first element that it holds.
   SYNCLINE_HOST_DEVICE static int word(int lane, int i) { return 1 + lane + kLanes * i; }
   SYNCLINE_HOST_DEVICE static int element(int lane, int i) {
     return kPerWord * (lane + kLanes * i);

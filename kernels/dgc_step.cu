@@ -160,7 +160,7 @@ struct DgcThreadTile {
   float residual[kDgcGroups][4];
 };
 
-// The element that comes first in a thread's group; it may lie before the tensor's first.
+// Returns the element that comes first in a thread's group; it may lie before the tensor's first.
 SYNCLINE_BLOCK_ALGORITHM std::int64_t group_first(const DgcRow& row, std::uint32_t tile, int group,
                                                   int thread) {
   return static_cast<std::int64_t>(tile) * kDgcTile + (group * kBlockThreads + thread) * 4 -
@@ -171,7 +171,7 @@ SYNCLINE_BLOCK_ALGORITHM bool inside(const DgcRow& row, std::int64_t index) {
   return index >= 0 && index < static_cast<std::int64_t>(row.elements);
 }
 
-// Whether all groups a thread has of a tile are whole and can be accessed at once.
+// Returns whether all groups a thread has of a tile are whole and can be accessed at once.
 SYNCLINE_BLOCK_ALGORITHM bool whole_groups(const DgcRow& row, std::uint32_t tile, int thread) {
   return row.all_aligned && group_first(row, tile, 0, thread) >= 0 &&
          group_first(row, tile, kDgcGroups - 1, thread) + 4 <=
@@ -540,7 +540,7 @@ SYNCLINE_BLOCK_ALGORITHM void each_key(KernelBlock& block, DgcShared& shared,
   }
 }
 
-// The magnitude from which on the update lists candidates; 0: it lists none.
+// Returns the magnitude from which on the update lists candidates; 0: it lists none.
 SYNCLINE_BLOCK_ALGORITHM std::uint32_t dgc_guess(const DgcTensorState& state, const DgcStep& step) {
   const std::uint32_t guess = key_of(float_of(state.last) * step.candidate_scale);
   return guess < kKeyEnd ? guess : 0;
@@ -837,7 +837,7 @@ DgcRow row_of(const DgcTensor& tensor) {
   return row;
 }
 
-// The tables of a plan in a workspace at `base`; `bytes`: that it takes.
+// Returns the tables of a plan in a workspace at `base`; `bytes`: that it takes.
 DgcTables tables_of(const DgcPlan& plan, void* base, std::size_t* bytes) {
   const auto tensors = static_cast<std::int64_t>(plan.tensors.size());
   DgcTables tables{};
@@ -854,7 +854,7 @@ DgcTables tables_of(const DgcPlan& plan, void* base, std::size_t* bytes) {
   return tables;
 }
 
-// The rows of a plan's tensors; sets its counts.
+// Returns the rows of a plan's tensors; sets its counts.
 std::vector<DgcRow> rows_of(DgcPlan* plan) {
   plan->spans = plan->tiles = plan->listed = plan->packed = 0;
   std::vector<DgcRow> rows;

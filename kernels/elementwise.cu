@@ -41,7 +41,7 @@ SYNCLINE_HOST_DEVICE inline float activate(float z) {
   return z;
 }
 
-// The derivative at z; relu's is 0 at 0, as torch's.
+// Returns the derivative at z; relu's is 0 at 0, as torch's.
 template <Activation kActivation>
 SYNCLINE_HOST_DEVICE inline float slope(float z) {
   if constexpr (kActivation == Activation::kRelu) return z <= 0 ? 0.0f : 1.0f;

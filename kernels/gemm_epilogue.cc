@@ -227,7 +227,7 @@ class Descriptors {
   const CublasLtLibrary& lt_;
 };
 
-// The power of two, up to 256, that an address is a multiple of: the heuristics' own unit.
+// Returns the power of two, up to 256, that an address is a multiple of: the heuristics' own unit.
 std::uint32_t alignment_of(const void* address) {
   const auto value = reinterpret_cast<std::uintptr_t>(address) | 256;
   return static_cast<std::uint32_t>(value & (~value + 1));
@@ -240,7 +240,7 @@ Alignments alignments_of(const Operands& operands) {
           alignment_of(operands.bias), alignment_of(operands.aux)};
 }
 
-// The heuristics' first answer within the workspace.
+// Returns the heuristics' first answer within the workspace.
 Status first_algorithm(cublasLtHandle_t handle, const GemmLayout& layout,
                        const Alignments& alignments, std::uint64_t workspace_bytes,
                        const Descriptors& descriptors, cublasLtMatmulAlgo_t* algorithm) {

@@ -20,9 +20,9 @@ struct LinearShape {
   std::int64_t outputs = 0;
 };
 
-// The auxiliary matrix [rows][columns] of an activation, rows of a leading dimension that cublasLt
-// accepts: relu keeps a bit an element (z > 0), in multiples of 128 bits; gelu keeps z in the
-// elements' type, in multiples of 8 elements. No activation keeps nothing.
+// Returns the auxiliary matrix [rows][columns] of an activation, rows of a leading dimension that
+// cublasLt accepts: relu keeps a bit an element (z > 0), in multiples of 128 bits; gelu keeps z in
+// the elements' type, in multiples of 8 elements. No activation keeps nothing.
 inline std::int64_t linear_aux_leading(Activation activation, std::int64_t columns) {
   const std::int64_t unit = activation == Activation::kRelu ? 128 : 8;
   return activation == Activation::kIdentity ? 0 : (columns + unit - 1) / unit * unit;

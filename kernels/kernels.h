@@ -38,7 +38,7 @@ struct Factor {
   std::int32_t rank = 0;
 };
 
-// A block of threads for each.
+// Returns a block of threads for each.
 Status orthogonalise(const std::vector<Factor>& factors, cudaStream_t stream);
 
 // Gradients in blocks of 128 numbers of 4 or 8 bits with a scale each, to the bit as

@@ -45,8 +45,8 @@ struct TensorTable {
   Entry entries[kCapacity];
 };
 
-// The tensor that has tile `tile`: the last one whose first tile is not behind it. Tensors without
-// tiles share their first_tile with the next one and are never the last.
+// Returns the tensor that has tile `tile`: the last one whose first tile is not behind it. Tensors
+// without tiles share their first_tile with the next one and are never the last.
 template <typename Entry, int kCapacity>
 SYNCLINE_HOST_DEVICE inline int tensor_of(const TensorTable<Entry, kCapacity>& table,
                                           std::int64_t tile) {

@@ -21,7 +21,7 @@ struct Column {
   SYNCLINE_HOST_DEVICE float& at(std::int64_t row) const { return first[row * rank]; }
 };
 
-// The sum of both columns' products, for all threads.
+// Returns the sum of both columns' products, for all threads.
 SYNCLINE_BLOCK_ALGORITHM double product(KernelBlock& block, const Column& a, const Column& b) {
   __shared__ double shared;
   KernelBlock::Each<double> sums;

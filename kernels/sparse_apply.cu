@@ -60,7 +60,7 @@ SYNCLINE_BLOCK_ALGORITHM SparseList list_of_rank(const SparseApply& apply, const
   return {apply.indices + at, apply.values + at};
 }
 
-// The first place whose index is not below `index`. Pads are above everything.
+// Returns the first place whose index is not below `index`. Pads are above everything.
 SYNCLINE_BLOCK_ALGORITHM std::uint32_t place_of(const std::uint32_t* indices, std::uint32_t places,
                                                 std::uint32_t index) {
   std::uint32_t low = 0;
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   });
 }
 
-// Whether a pair may stand at this place, as far as it and the place before it show.
+// Returns whether a pair may stand at this place, as far as it and the place before it show.
 SYNCLINE_BLOCK_ALGORITHM bool pair_is_good(const SparseRow& row, const SparseList& list,
                                            std::uint32_t place) {
   const std::uint32_t index = list.indices[place];
@@ -194,7 +194,7 @@ std::uint32_t pieces(std::uint32_t places, int each) {
   return places / size + (places % size != 0 ? 1 : 0);
 }
 
-// The tables of a plan in a workspace at `base`; `bytes`: that it takes.
+// Returns the tables of a plan in a workspace at `base`; `bytes`: that it takes.
 SparseTables tables_of(const SparsePlan& plan, void* base, std::size_t* bytes) {
   SparseTables tables{};
   *bytes = 0;
@@ -204,7 +204,7 @@ SparseTables tables_of(const SparsePlan& plan, void* base, std::size_t* bytes) {
   return tables;
 }
 
-// The rows of a plan's tensors; sets its counts.
+// Returns the rows of a plan's tensors; sets its counts.
 std::vector<SparseRow> rows_of(SparsePlan* plan) {
   plan->parts = plan->checks = plan->packed = 0;
   std::vector<SparseRow> rows;

@@ -131,8 +131,8 @@ SYNCLINE_HOST_DEVICE inline void store_vector(T* to, const float (&from)[kCount]
   }
 }
 
-// Whether the element `first` of `base` (it may lie before the array) is at a multiple of the bytes
-// of a group, at most 16: the groups counted from it can be accessed at once.
+// Returns whether the element `first` of `base` (it may lie before the array) is at a multiple of
+// the bytes of a group, at most 16: the groups counted from it can be accessed at once.
 template <int kCount, typename T>
 SYNCLINE_HOST_DEVICE inline bool aligned_at(const T* base, std::int64_t first) {
   constexpr std::uint64_t kBytes = kCount * sizeof(T) > 16 ? 16 : kCount * sizeof(T);
@@ -141,8 +141,9 @@ SYNCLINE_HOST_DEVICE inline bool aligned_at(const T* base, std::int64_t first) {
   return address % kBytes == 0;
 }
 
-// How many elements `base` lies beyond a multiple of a group's bytes: groups begin that much before
-// the array. For the array that is to be accessed best, usually the one with the widest elements.
+// Returns how many elements `base` lies beyond a multiple of a group's bytes: groups begin that
+// much before the array. For the array that is to be accessed best, usually the one with the widest
+// elements.
 template <int kCount, typename T>
 SYNCLINE_HOST_DEVICE inline int misalignment(const T* base) {
   constexpr std::uint64_t kBytes = kCount * sizeof(T) > 16 ? 16 : kCount * sizeof(T);

@@ -95,12 +95,12 @@ class ControlChannel {
   std::unique_ptr<Life> life_;
 };
 
-// A connection between every two ranks, for what moves gradients and knows no unauthenticated peers
-// itself. All ranks call this together. Each tells the others over the channel from which addresses
-// and ports it will call whom, and hears nobody else: whoever is at the other end is that rank of
-// this run. Gives this rank's connections, by rank, none for itself; nothing has been said on them.
-// Throws MachineError: PeerError where a rank cannot be reached within the channel's time limit,
-// and what the channel knows of ranks that are gone.
+// Returns a connection between every two ranks, for what moves gradients and knows no
+// unauthenticated peers itself. All ranks call this together. Each tells the others over the
+// channel from which addresses and ports it will call whom, and hears nobody else: whoever is at
+// the other end is that rank of this run. Gives this rank's connections, by rank, none for itself;
+// nothing has been said on them. Throws MachineError: PeerError where a rank cannot be reached
+// within the channel's time limit, and what the channel knows of ranks that are gone.
 std::vector<Socket> connect_pairs(ControlChannel& channel);
 
 }  // namespace syncline::live

@@ -33,7 +33,7 @@ std::vector<T> figures_in(const std::string& bytes, const ControlChannel& channe
   return figures;
 }
 
-// The same, where it must be so many.
+// Returns the same, where it must be so many.
 template <typename T>
 std::vector<T> figures_in(const std::string& bytes, const ControlChannel& channel, int rank,
                           std::size_t count) {
@@ -46,8 +46,8 @@ std::vector<T> figures_in(const std::string& bytes, const ControlChannel& channe
 // Of the gradients that ranks compare.
 inline constexpr std::uint64_t kSampleSeed = 1;
 
-// Whether an exchange left on every rank what the host executor says it should. Called on all ranks
-// together, with this rank's gradients after one or more periods from
+// Returns whether an exchange left on every rank what the host executor says it should. Called on
+// all ranks together, with this rank's gradients after one or more periods from
 // sample_gradients(..., seed, values). Integers must be equal to the last bit: rank 0 computes all
 // ranks' results and the ranks compare digests. Real values may differ by rounding: every rank
 // computes them. Outer steps follow one from the other, over so many periods; all else comes out

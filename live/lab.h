@@ -56,7 +56,7 @@ LabPlan plan_lab(const LabOptions& options, int processors);
 
 int lab_group(const LabOptions& options, int rank);
 std::string lab_address(int rank);  // IPv4, inside the lab
-// A rank's environment: torchrun's variables, and which network interface to use.
+// Returns a rank's environment: torchrun's variables, and which network interface to use.
 std::map<std::string, std::string> lab_environment(const LabOptions& options, int rank);
 
 // As if the cable of this rank were pulled out of its switch.
@@ -94,8 +94,8 @@ void drop_rights();
 // What names the user in the environment, where drop_rights() makes it another than it was.
 std::map<std::string, std::string> environment_of_user();
 
-// The file of one of the system's programs, from the folders where only root can put one, whatever
-// PATH says. Throws MachineError where it is in none of them.
+// Returns the file of one of the system's programs, from the folders where only root can put one,
+// whatever PATH says. Throws MachineError where it is in none of them.
 std::string system_program(const std::string& name);
 
 }  // namespace syncline::live

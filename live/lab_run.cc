@@ -142,7 +142,7 @@ class Networks {
     });
   }
 
-  // A device whose packets are read and written here, as large as TCP hands them on.
+  // Returns a device whose packets are read and written here, as large as TCP hands them on.
   Descriptor tap(const LabCommand& command) const {
     enter(at(command.where));
     Descriptor device(::open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK));

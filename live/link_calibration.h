@@ -49,11 +49,12 @@ struct LinkCalibrationSettings {
   ComputingExecutor computing = nullptr;
 };
 
-// A step of equal collectives one behind the other: beside a computation, or behind one of no time.
+// Returns a step of equal collectives one behind the other: beside a computation, or behind one of
+// no time.
 plan::Plan equal_collectives(const collective::Collective& collective, int ranks, int count,
                              Seconds computation);
 
-// A cluster of so many nodes of so many ranks whose links all wait to be measured.
+// Returns a cluster of so many nodes of so many ranks whose links all wait to be measured.
 Cluster unmeasured_cluster(const std::string& name, int nodes, int ranks_per_node);
 
 // `shape`: nodes, ranks a node and tiers are taken from it, their figures replaced. Called on all

@@ -23,7 +23,8 @@ class LiveExecutor : public run::Executor {
   virtual Seconds clock_error() const = 0;
   // What moved the bytes, for the report: "gloo over TCP".
   virtual std::string hardware() const = 0;
-  // Whether another rank computes on this one's device: then its times are not a device's own.
+  // Returns whether another rank computes on this one's device: then its times are not a device's
+  // own.
   virtual bool shares_device() const { return false; }
 };
 
@@ -37,21 +38,21 @@ using LiveExecutorFactory =
 // reckoned from there, so that lateness does not add up.
 using OpWork = std::function<Seconds(plan::OpId op, int period, Seconds ready)>;
 
-// A plan's operations in real time on one rank: a thread a stream, each operation begun once what
-// it waits for is done. Gives the spans of `rank`, in order of `begin` on each stream; times as
-// ControlChannel::now(). The first exception of any operation ends all streams at their next
-// operation and is thrown here.
+// Returns a plan's operations in real time on one rank: a thread a stream, each operation begun
+// once what it waits for is done. Gives the spans of `rank`, in order of `begin` on each stream;
+// times as ControlChannel::now(). The first exception of any operation ends all streams at their
+// next operation and is thrown here.
 std::vector<run::Span> run_stream_threads(const plan::Plan& plan, int periods, int rank,
                                           const OpWork& work);
 
-// The timelines of all ranks as one, on rank 0's clock: everyone's spans with times since the first
-// operation began, the same on every rank. What the clock drifted between its two measurements,
-// where that is more than they err by, is taken to have come evenly.
+// Returns the timelines of all ranks as one, on rank 0's clock: everyone's spans with times since
+// the first operation began, the same on every rank. What the clock drifted between its two
+// measurements, where that is more than they err by, is taken to have come evenly.
 run::Timeline exchange_timelines(ControlChannel& channel, std::vector<run::Span> own,
                                  const plan::Plan& plan, int periods, const ClockOffset& before,
                                  const ClockOffset& after);
 
-// The most by which times of two ranks may be off against each other: the errors of the two
+// Returns the most by which times of two ranks may be off against each other: the errors of the two
 // measurements, and what the clock drifted between them.
 Seconds worst_clock_error(ControlChannel& channel, const ClockOffset& before,
                           const ClockOffset& after);

@@ -73,7 +73,7 @@ class WaitedSignals {
   WaitedSignals(const WaitedSignals&) = delete;
   WaitedSignals& operator=(const WaitedSignals&) = delete;
 
-  // The next signal within so many seconds, or 0.
+  // Returns the next signal within so many seconds, or 0.
   int next(double seconds) const;
   // In a new process, before it becomes another program: delivers the signals to that one again.
   void deliver() const;

@@ -32,7 +32,7 @@ int number(const EnvironmentVariables& variables, const std::string& name, int l
 constexpr int kMostRanks = 100000;
 constexpr int kMostPort = 65535;
 
-// Whether the launcher says that it has started all ranks here.
+// Returns whether the launcher says that it has started all ranks here.
 bool on_one_machine(const EnvironmentVariables& variables, int ranks) {
   for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) {
     if (variables(name) == std::to_string(ranks)) return true;
@@ -93,7 +93,7 @@ constexpr struct {
     {"srun", "SLURM_PROCID", "SLURM_NTASKS", true, meet_in_file},
 };
 
-// The ranks, and how they find each other.
+// Returns the ranks, and how they find each other.
 std::optional<RankEnvironment> read_launcher(const EnvironmentVariables& variables,
                                              const std::string& file) {
   for (const auto& launcher : kLaunchers) {

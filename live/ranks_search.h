@@ -31,7 +31,7 @@ class RanksObjective {
   std::string source() const;
   // `candidate` is one of the problem's. Throws MachineError where a rank failed or values differ.
   tune::Measurement measure(const tune::Candidate& candidate, const tune::Evaluation& evaluation);
-  // The scenario's baseline, which need not be a candidate.
+  // Returns the scenario's baseline, which need not be a candidate.
   tune::Measurement measure_baseline(int steps);
   // The other ranks return from follow().
   void dismiss();

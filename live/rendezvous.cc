@@ -85,7 +85,7 @@ struct RendezvousFile {
   std::optional<FirstAddress> address = {};  // what a rank 0 published; nothing: anything else
 };
 
-// A small ordinary file of one line. Whatever it is, this does not wait for it.
+// Returns a small ordinary file of one line. Whatever it is, this does not wait for it.
 RendezvousFile opened(const std::string& file) {
   constexpr std::size_t kLongest = 400;
   RendezvousFile found{Socket(open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC))};

@@ -58,7 +58,7 @@ class FirstRank {
   // What is published now; nothing where nothing is yet. Throws MachineError where the file could
   // be another user's work.
   std::optional<FirstAddress> now();
-  // Whether what is published is known to be that of a rank 0 that is alive.
+  // Returns whether what is published is known to be that of a rank 0 that is alive.
   bool lives() const;
   // For the words of a failure: where it was looked for.
   std::string where() const;

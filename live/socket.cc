@@ -37,7 +37,7 @@ std::string numeric(const sockaddr_in& address) {
   return text;
 }
 
-// Whether `address` is one.
+// Returns whether `address` is one.
 bool read_place(const std::string& address, int port, sockaddr_in& place) {
   place.sin_family = AF_INET;
   place.sin_port = htons(static_cast<std::uint16_t>(port));

@@ -20,7 +20,7 @@ class Socket {
   Socket& operator=(const Socket&) = delete;
   ~Socket();
   int fd() const { return fd_; }
-  // The descriptor, which is its caller's from now on.
+  // Returns the descriptor, which is its caller's from now on.
   int release() { return std::exchange(fd_, -1); }
   explicit operator bool() const { return fd_ >= 0; }
 
@@ -31,13 +31,13 @@ class Socket {
 inline constexpr const char* kLoopback = "127.0.0.1";
 inline constexpr const char* kEveryAddress = "0.0.0.0";
 
-// A socket at one numeric address of this machine, which does not block. Port 0: one that is free.
-// Throws MachineError.
+// Returns a socket at one numeric address of this machine, which does not block. Port 0: one that
+// is free. Throws MachineError.
 Socket bound_to(const std::string& address, int port);
 Socket listen_on(const std::string& address, int port);
 // Nobody is heard any more; the port stays taken, so that nobody takes another for this one.
 void stop_listening(const Socket& listener);
-// The next caller, as a socket that does not block; an empty socket if none is there.
+// Returns the next caller, as a socket that does not block; an empty socket if none is there.
 Socket accept_now(const Socket& listener);
 // Begins to call an end; the socket can be written once it is connected. False: nobody can be
 // there.
@@ -50,11 +50,11 @@ std::string other_end(int fd);
 std::string address_in(const std::string& end);
 int port_in(const std::string& end);
 
-// The first numeric IPv4 address of a host. Throws MachineError where it has none.
+// Returns the first numeric IPv4 address of a host. Throws MachineError where it has none.
 std::string numeric_address(const std::string& host);
-// The numeric IPv4 address by which others most likely reach this machine: of the interface that
-// `interface` names or begins with (GLOO_SOCKET_IFNAME), else of the first that is up, else the
-// loopback.
+// Returns the numeric IPv4 address by which others most likely reach this machine: of the interface
+// that `interface` names or begins with (GLOO_SOCKET_IFNAME), else of the first that is up, else
+// the loopback.
 std::string reachable_address(const std::string& interface = "");
 // Where to listen as `host`: the address of this machine that the name means here. Every address
 // where it means none of this machine's (a service's name), or the loopback, by another word than

@@ -56,11 +56,11 @@ struct ValidationHooks {
 void run_validation(const ValidationRun& run, ControlChannel& channel, const ValidationHooks& hooks,
                     measure::Validation& report);
 
-// The codec that some strategy uses, whose cost a calibration measures too; nullptr: none does.
-// Factors of low rank are products of whole buckets, whose cost the device's rates predict.
+// Returns the codec that some strategy uses, whose cost a calibration measures too; nullptr: none
+// does. Factors of low rank are products of whole buckets, whose cost the device's rates predict.
 const compress::Codec* codec_of(const std::vector<Strategy>& strategies);
 
-// Whether no row ended with values other than the host executor's.
+// Returns whether no row ended with values other than the host executor's.
 bool all_values_match(const measure::Validation& report);
 
 }  // namespace syncline::live

@@ -46,7 +46,7 @@ std::string failure(const char* kind, const std::string& message,
   return text_of(Json{{"failed", kind}, {"message", shown(message)}, {"below", lines}});
 }
 
-// The answer, or the failure.
+// Returns the answer, or the failure.
 std::string answered(const std::string& verb, const std::string& arguments) {
   try {
     return text_of(answer(verb, parse_json_text(verb + "()", arguments)));
@@ -132,7 +132,7 @@ class Process {
     return got > 0 || (got < 0 && errno == EINTR);
   }
 
-  // How it ended: the signal, or 0. One that somebody else has waited for has ended well.
+  // Returns how it ended: the signal, or 0. One that somebody else has waited for has ended well.
   int wait() {
     int status = 0;
     pid_t ended = 0;

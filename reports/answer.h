@@ -48,7 +48,7 @@ struct Answer {
   std::string lead = {};  // the verdict, where there is no brief page that begins with it
 };
 
-// The answer of a report, which must outlive it, by the functions that give its forms.
+// Returns the answer of a report, which must outlive it, by the functions that give its forms.
 template <typename Report>
 Answer answered(
     std::string verb, std::string scenario, const Report& report,
@@ -76,7 +76,7 @@ std::string printed(const Answer& answer, Format format, const std::string& vers
 
 // The same before they are written: the blocks with the warnings, the object with its head.
 Page whole_page(const Answer& answer);
-// The verdict, and the other sentences of the brief page; none where there is neither.
+// Returns the verdict, and the other sentences of the brief page; none where there is neither.
 std::vector<std::string> lead_of(const Answer& answer);
 Page brief_page(const Answer& answer);
 Json whole_json(const Answer& answer, const std::string& version);

@@ -27,15 +27,15 @@ struct StepParts {
   measure::Interval interval = {};  // 80 % of the step time; both ends 0 where there is none
   bool best = false;
 };
-// The fastest on top, whatever their order.
+// Returns the fastest on top, whatever their order.
 chart::Figure step_bars(std::vector<StepParts> strategies);
 
 // One of several values, over five times their median, would flatten the others.
 bool outlying(std::vector<double> values);
-// Whether a point of the series lies so.
+// Returns whether a point of the series lies so.
 bool outlying(const std::vector<chart::Series>& series);
 
-// A lane below those that are there; gives its number.
+// Returns a lane below those that are there; gives its number.
 int add_lane(chart::Figure& figure, const std::string& name, const measure::Interval& interval = {},
              bool best = false);
 // Breaks bars that are outlying, so that the others have room, and says what strokes and stars are.

@@ -194,9 +194,9 @@ void add_beside(const calibrate::LogCalibration& calibration, std::vector<std::s
   }
 }
 
-// Whether a share of the line rate is good. The yardsticks are the best rates between nodes of the
-// logs in scenarios/measured/nccl-tests over what their headers say the NICs are rated; what is
-// good and usual, where those lie.
+// Returns whether a share of the line rate is good. The yardsticks are the best rates between nodes
+// of the logs in scenarios/measured/nccl-tests over what their headers say the NICs are rated; what
+// is good and usual, where those lie.
 std::string line_sentence(const calibrate::LogCalibration& calibration) {
   const calibrate::LineShare& line = *calibration.line;
   constexpr double kGood = 0.85;

@@ -14,7 +14,8 @@ namespace {
 
 using chart::Unit;
 
-// The fabric's links by kind and direction, at each switch, coloured by what a step does to them.
+// Returns the fabric's links by kind and direction, at each switch, coloured by what a step does to
+// them.
 chart::Figure fabric_figure(const measure::Explained& one, std::size_t which) {
   chart::Figure figure;
   figure.id = "s-links-" + std::to_string(which);

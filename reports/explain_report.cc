@@ -15,7 +15,7 @@
 namespace syncline::reports {
 namespace {
 
-// How many collectives per step, for how many buckets of which sizes.
+// Returns how many collectives per step, for how many buckets of which sizes.
 std::string traffic_sentence(const plan::Plan& plan, const measure::Metrics& metrics) {
   double least = 0, most = 0;
   std::size_t encoded = 0;
@@ -37,7 +37,7 @@ std::string traffic_sentence(const plan::Plan& plan, const measure::Metrics& met
   return text;
 }
 
-// How much of the communication is hidden, how much exposed.
+// Returns how much of the communication is hidden, how much exposed.
 std::string overlap_sentence(const plan::Plan& plan, const measure::Metrics& metrics) {
   if (plan.streams == 1) return "everything runs on one stream: no communication is hidden";
   if (plan.roles > 1) {

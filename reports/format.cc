@@ -44,8 +44,8 @@ struct SizedUnit {
   std::string_view name;
 };
 
-// The largest unit of which there is at least one, after rounding to four digits: 0.99996 s is
-// "1.000 s", not "1000 ms". The ratio of two decimal units is not exact, hence the tolerance.
+// Returns the largest unit of which there is at least one, after rounding to four digits: 0.99996 s
+// is "1.000 s", not "1000 ms". The ratio of two decimal units is not exact, hence the tolerance.
 const SizedUnit& fitting_unit(double value, std::span<const SizedUnit> units) {
   std::size_t i = 0;
   for (; i + 1 < units.size(); ++i) {

@@ -39,8 +39,8 @@ std::string collectives_text(double per_step);
 // "1,234.5"; below ten four significant digits: "3.214".
 std::string throughput_text(double samples_per_second);
 
-// An interval in the unit of its upper end, three significant digits: "231 to 284 ms"; empty where
-// it was not worked out (its upper end is 0).
+// Returns an interval in the unit of its upper end, three significant digits: "231 to 284 ms";
+// empty where it was not worked out (its upper end is 0).
 std::string seconds_range(Seconds low, Seconds high);
 // "1.21 to 1.40x"; empty also where both ends are 1.
 std::string speedup_range(double low, double high);
@@ -75,7 +75,7 @@ std::string plural(std::int64_t count, std::string_view noun);
 // Names come from files: line breaks, tabs and other control characters become spaces.
 std::string one_line(std::string_view text);
 
-// A name in a sentence: "'cap 25'", on one line.
+// Returns a name in a sentence: "'cap 25'", on one line.
 std::string quoted_name(std::string_view name);
 
 }  // namespace syncline::reports

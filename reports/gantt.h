@@ -15,9 +15,9 @@ namespace syncline::reports {
 inline constexpr std::size_t kGanttLanes = 12;
 inline constexpr std::size_t kGanttBars = 4000;
 
-// The last period of each of the report's traced timelines named by `which`: a step in steady
-// state. Time counts from the end of the period before. Each bucket's bars lead to its line in the
-// table.
+// Returns the last period of each of the report's traced timelines named by `which`: a step in
+// steady state. Time counts from the end of the period before. Each bucket's bars lead to its line
+// in the table.
 Illustration gantt(const measure::Report& report, const std::vector<std::size_t>& which);
 
 // Of timelines in pairs, the first six: a step as it was predicted, and below it as it was

@@ -104,8 +104,8 @@ void share_room(const Grid& grid, const std::vector<std::size_t>& natural, std::
   }
 }
 
-// The column that leaves first, or none where only the first is left or, with `ranked`, where all
-// that are left have rank 0.
+// Returns the column that leaves first, or none where only the first is left or, with `ranked`,
+// where all that are left have rank 0.
 std::optional<std::size_t> first_to_leave(const Grid& grid, const Layout& layout, bool ranked) {
   std::optional<std::size_t> found;
   for (std::size_t i = 1; i < layout.shown.size(); ++i) {
@@ -161,7 +161,7 @@ Layout layout_of(const Grid& grid, const Drawing& drawing, std::size_t width) {
   return layout;
 }
 
-// A line of cells as lines of text: what is too wide for its column goes on below it.
+// Returns a line of cells as lines of text: what is too wide for its column goes on below it.
 std::vector<std::string> plain_lines(const Grid& grid, const Layout& layout,
                                      const std::vector<std::string>& cells) {
   std::vector<std::vector<std::string>> parts;
@@ -237,7 +237,7 @@ bool within(std::uint32_t code, const CodeRange (&ranges)[N]) {
                      [&](CodeRange r) { return r.first <= code && code <= r.last; });
 }
 
-// The code point that begins at `place`, which moves behind it. Wrong bytes count one each.
+// Returns the code point that begins at `place`, which moves behind it. Wrong bytes count one each.
 std::uint32_t next_code(std::string_view text, std::size_t& place) {
   const auto lead = static_cast<unsigned char>(text[place++]);
   const int more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc0 ? 1 : 0;
@@ -256,8 +256,8 @@ std::size_t code_width(std::uint32_t code) {
   return within(code, kWide) ? 2 : 1;
 }
 
-// How many of a word's bytes fill at most `width` columns, of letters one at least; up to a sign
-// that parts names where one is near the end.
+// Returns how many of a word's bytes fill at most `width` columns, of letters one at least; up to a
+// sign that parts names where one is near the end.
 std::size_t bytes_within(std::string_view word, std::size_t width) {
   std::size_t used = 0, end = 0, sign = 0;
   for (std::size_t place = 0; place < word.size();) {

@@ -28,7 +28,7 @@ enum class Tone {
   kFaint  // what is slower, what is left out
 };
 
-// The text with the screen's codes (SGR) for the tone; itself without colours.
+// Returns the text with the screen's codes (SGR) for the tone; itself without colours.
 std::string painted(const std::string& text, Tone tone, const Screen& screen);
 
 // Columns that a terminal needs for UTF-8 text: combining marks take none, East Asian letters and

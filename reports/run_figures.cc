@@ -67,8 +67,8 @@ Swept swept(const measure::Report& report) {
   return result;
 }
 
-// How many times slower than the best of its point a strategy is, over all points in the mean of
-// logarithms: what tells the interesting ones.
+// Returns how many times slower than the best of its point a strategy is, over all points in the
+// mean of logarithms: what tells the interesting ones.
 std::vector<std::string> best_first(const Swept& all) {
   std::map<std::string, double> rank;
   std::map<std::string, int> count;
@@ -89,7 +89,7 @@ std::vector<std::string> best_first(const Swept& all) {
   return order;
 }
 
-// The most interesting few, the baseline always among them, in the report's order.
+// Returns the most interesting few, the baseline always among them, in the report's order.
 std::vector<std::string> chosen(const measure::Report& report, const Swept& all, std::size_t most) {
   std::vector<std::string> order = best_first(all);
   const auto baseline = std::find(order.begin(), order.end(), report.baseline);
@@ -144,7 +144,7 @@ std::optional<double> number_on(const SweepPoint& point, const Axis& axis) {
   return std::nullopt;
 }
 
-// The points along one axis, all else as at the first point, by ascending value.
+// Returns the points along one axis, all else as at the first point, by ascending value.
 std::vector<std::pair<double, std::size_t>> along(const Swept& all, const Axis& axis) {
   std::vector<std::pair<double, std::size_t>> line;
   const auto others = [&](SweepPoint point) {
@@ -390,8 +390,8 @@ chart::Figure published_figure(const measure::Report& report, std::size_t of) {
 
 // The step --------------------------------------------------------------------------------------
 
-// The fastest traced strategy under the baseline; without one, or where that is the fastest, the
-// fastest two.
+// Returns the fastest traced strategy under the baseline; without one, or where that is the
+// fastest, the fastest two.
 std::vector<std::size_t> two_to_show(const measure::Report& report, const Swept& all) {
   std::vector<std::tuple<bool, Seconds, std::size_t>> order;  // what fits comes first
   std::optional<std::size_t> baseline;

@@ -101,7 +101,7 @@ Json buckets_json(const std::vector<std::pair<std::int64_t, double>>& buckets) {
 Cell finite(double value) { return std::isfinite(value) ? Cell(value) : Cell(); }
 Cell finite(const std::optional<double>& value) { return value ? finite(*value) : Cell(); }
 
-// A figure that is known.
+// Returns a figure that is known.
 Cell positive(double value) { return value > 0 ? finite(value) : Cell(); }
 
 // Of small shares the first two digits say more than a fixed number of them.
@@ -109,7 +109,7 @@ Cell rounding_cell(double percent) {
   return percent > 0 ? shown_as(finite(percent), short_text(percent, 2) + " %") : Cell();
 }
 
-// An interval that was worked out.
+// Returns an interval that was worked out.
 Cell known(const measure::Interval& ends) {
   const bool told = ends.low > 0 && std::isfinite(ends.low) && std::isfinite(ends.high);
   return told ? Cell(ends) : Cell();
@@ -128,8 +128,8 @@ bool has_tokens(const std::vector<measure::Row>& rows) {
   return std::ranges::any_of(rows, [](const measure::Row& row) { return row.rate.tokens > 0; });
 }
 
-// The step time, the throughput and what they gain, with intervals. Of a job of `tokens` a speedup
-// leaves a narrow screen earlier.
+// Returns the step time, the throughput and what they gain, with intervals. Of a job of `tokens` a
+// speedup leaves a narrow screen earlier.
 std::vector<RowField> speed_fields(const std::string& baseline, bool tokens) {
   using enum Kind;
   return {{both("step\ntime", "step_time_s", kSeconds),
@@ -215,7 +215,7 @@ Json links_json(const measure::Company& company) {
   return links;
 }
 
-// The slowdowns of the jobs that share the fabric with a row's own.
+// Returns the slowdowns of the jobs that share the fabric with a row's own.
 Cell others_slowdown(const measure::Company& company) {
   std::string text;
   for (std::size_t i = 1; i < company.jobs.size(); ++i) {
@@ -249,7 +249,7 @@ std::vector<RowField> company_fields() {
           {kept("hot_links", Column::kJson), of(links_json)}};
 }
 
-// The published figure that the error is about.
+// Returns the published figure that the error is about.
 std::string error_figure(const Published& published) {
   if (published.step_time) return seconds_text(*published.step_time);
   if (published.throughput) return throughput_text(*published.throughput) + " /s";
@@ -319,7 +319,7 @@ std::vector<RowField> naming_fields(const std::vector<measure::Row>& rows,
   return named;
 }
 
-// The sweep for programs: an object in JSON, columns in CSV.
+// Returns the sweep for programs: an object in JSON, columns in CSV.
 std::vector<RowField> sweep_fields(const std::vector<Axis>& axes) {
   std::vector<RowField> swept{{kept("sweep", Column::kJson), [](const measure::Row& row) {
                                  Json sweep = Json::object();

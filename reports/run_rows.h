@@ -33,11 +33,11 @@ struct Axis {
   std::string name;  // "bandwidth_gbps", or as many last components as keep the names distinct
 };
 
-// The sweep's paths in the order of the rows. A path below "strategies" keeps the strategy's name:
-// the key is that strategy's alone, though it stands in every row.
+// Returns the sweep's paths in the order of the rows. A path below "strategies" keeps the
+// strategy's name: the key is that strategy's alone, though it stands in every row.
 std::vector<Axis> axes_of(const std::vector<measure::Row>& rows);
 
-// The value that a row has on the axis; nullptr where the row does not name it.
+// Returns the value that a row has on the axis; nullptr where the row does not name it.
 const Json* value_on(const measure::Row& row, const Axis& axis);
 
 // The same as a person writes it; empty where the row does not name it.
@@ -46,7 +46,7 @@ std::string value_text(const measure::Row& row, const Axis& axis);
 // "bandwidth_gbps 10, streams 2"; empty without axes.
 std::string point_text(const measure::Row& row, const std::vector<Axis>& axes);
 
-// Whether two rows belong to the same sweep point.
+// Returns whether two rows belong to the same sweep point.
 bool same_point(const measure::Row& a, const measure::Row& b);
 
 // Lines of CSV of a scenario without published figures, each written as a whole once its row is

@@ -33,7 +33,7 @@ enum class Kind {
   kThroughput
 };
 
-// The number itself, shortest text that reads back the same; whole numbers without a point.
+// Returns the number itself, shortest text that reads back the same; whole numbers without a point.
 Json exact(double value);
 
 // A value, or none. An interval is the list of its ends.
@@ -59,7 +59,7 @@ struct Cell {
   bool known() const { return !value.is_discarded(); }
 };
 
-// The value for programs, other words for people.
+// Returns the value for programs, other words for people.
 Cell shown_as(Cell cell, std::string text);
 // "null" in JSON where nothing is known, instead of nothing.
 Cell or_null(Cell cell);
@@ -83,7 +83,7 @@ struct Table;
 // Without the columns for people of a higher rank, and those named by their headings.
 Table narrowed(Table table, int rank, const std::vector<std::string>& headings = {});
 
-// A list of parts, each an item or several.
+// Returns a list of parts, each an item or several.
 template <typename Item, typename... Parts>
 std::vector<Item> listed(Parts... parts) {
   std::vector<Item> all;
@@ -169,13 +169,13 @@ Table table_of(const std::vector<Field<Row>>& fields, const std::vector<Row>& ro
 
 Grid grid_of(const Table& table);
 
-// A header line and lines of the same length. RFC 4180: lines end in CR LF; a cell with a comma, a
-// quote or a line break is quoted.
+// Returns a header line and lines of the same length. RFC 4180: lines end in CR LF; a cell with a
+// comma, a quote or a line break is quoted.
 std::string csv_text(const Table& table);
 std::string csv_head(const Table& table);
 std::string csv_lines(const Table& table);
 
-// An object a line, with the members that are known.
+// Returns an object a line, with the members that are known.
 Json json_of(const Table& table);
 Json json_of(const std::vector<Column>& columns, const Table::Line& line);
 

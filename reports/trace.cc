@@ -92,7 +92,7 @@ const char* colour_of(const std::string& category) {
   return found == colours.end() ? nullptr : found->second;
 }
 
-// Whether a profiler would see it on the device: the others are the host's, or nobody's.
+// Returns whether a profiler would see it on the device: the others are the host's, or nobody's.
 bool on_device(const plan::Work& work) {
   const auto reason = plan::reason_of(work);
   return reason != plan::Busy::Reason::kTick && reason != plan::Busy::Reason::kHost;
@@ -302,7 +302,7 @@ class Track {
            launch;
   }
 
-  // A complete event on a thread of a rank.
+  // Returns a complete event on a thread of a rank.
   std::string bar(const std::string& name, const std::string& category, int rank,
                   plan::StreamId stream, Json begin, Json length, Json args, bool waits = false) {
     Json event{{"ph", "X"}, {"name", name}, {"cat", category}};
@@ -466,7 +466,7 @@ Json distributed_info(const measure::Report& report) {
   return info;
 }
 
-// The last period alone, as if it were the first.
+// Returns the last period alone, as if it were the first.
 run::Timeline last_period(const run::Timeline& timeline) {
   run::Timeline last = timeline;
   const auto& ends = timeline.period_ends;

@@ -23,7 +23,7 @@ measure::Report step_of_best(const measure::Report& report);
 
 std::string chrome_trace(const measure::Report& report);
 
-// The names of a bucket's tensors, so many at most: "a, b and 3 more".
+// Returns the names of a bucket's tensors, so many at most: "a, b and 3 more".
 std::string tensors_text(const plan::Bucket& bucket, const Workload& workload, std::size_t most);
 
 }  // namespace syncline::reports

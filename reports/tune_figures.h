@@ -8,8 +8,8 @@
 
 namespace syncline::reports {
 
-// The step over the size of buckets, with what is as good as the best and the frameworks' defaults;
-// where the step of the best few goes.
+// Returns the step over the size of buckets, with what is as good as the best and the frameworks'
+// defaults; where the step of the best few goes.
 std::vector<Illustration> figures_of(const tune::Tuning& tuning);
 
 // Step time over the size of a bucket alone.

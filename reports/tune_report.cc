@@ -184,7 +184,7 @@ Table alternatives_of(const tune::Tuning& tuning) {
 
 namespace {
 
-// How to set them, one line each; may have no items.
+// Returns how to set them, one line each; may have no items.
 Items alternatives_set(const tune::Tuning& tuning) {
   Items items{"How to set them:", {}};
   for (const Alternative& row : tuning.alternatives) {
@@ -444,7 +444,7 @@ Page page_of(const tune::Tuning& tuning) {
   return page;
 }
 
-// The answer, what else could be done, how the best is set, and what to do next.
+// Returns the answer, what else could be done, how the best is set, and what to do next.
 Page brief_of(const tune::Tuning& tuning) {
   Page page;
   page.add(network_sentence(tuning));

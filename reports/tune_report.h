@@ -16,23 +16,24 @@ std::vector<std::string> tune_verdicts(const tune::Tuning& tuning);
 
 Answer answer_of(const tune::Tuning& tuning);
 
-// How sure the answer is (tune_verdicts.cc), and what comes first: the best, what it gains and how
-// likely; or that nothing is to be gained.
+// Returns how sure the answer is (tune_verdicts.cc), and what comes first: the best, what it gains
+// and how likely; or that nothing is to be gained.
 std::string headline(const tune::Tuning& tuning);
 
-// Whether it is the network, where its bandwidth was fitted to measured steps; else empty.
+// Returns whether it is the network, where its bandwidth was fitted to measured steps; else empty.
 std::string network_sentence(const tune::Tuning& tuning);
 
 // What limits the step of the best, and the shares of its parts.
 std::string bottleneck_sentence(const measure::Bottleneck& bottleneck);
 
-// The cheapest measurement that settles an open choice, with its command; else empty.
+// Returns the cheapest measurement that settles an open choice, with its command; else empty.
 std::string next_sentence(const tune::Tuning& tuning);
 
 // What a framework's configuration says of the best, or of the alternative asked for; may be empty.
 std::vector<std::string> emitted_sentences(const tune::Tuning& tuning);
 
-// The sizes that are as good, what the frameworks' defaults cost, and which uncertainty decides.
+// Returns the sizes that are as good, what the frameworks' defaults cost, and which uncertainty
+// decides.
 std::vector<std::string> certainty_sentences(const tune::Tuning& tuning);
 
 Json certainty_json(const tune::Tuning& tuning);

@@ -64,7 +64,7 @@ std::string ranges_text(const std::vector<tune::SizeRange>& ranges) {
   return join_and(texts);
 }
 
-// The sizes that are as good, and what would make another one better.
+// Returns the sizes that are as good, and what would make another one better.
 std::string size_sentence(const tune::Tuning& tuning) {
   const auto& sure = tuning.certainty;
   const auto& curve = tuning.tuned.curve;
@@ -345,7 +345,7 @@ std::string network_sentence(const tune::Tuning& tuning) {
 
 namespace {
 
-// The command, and what its answer is then put into.
+// Returns the command, and what its answer is then put into.
 std::string measurement_text(const tune::NextMeasurement& next) {
   switch (next.what) {
     case tune::Probe::kLogs:

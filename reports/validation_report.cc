@@ -316,7 +316,7 @@ Cell width_cell(const Intervals& intervals) {
   return intervals ? shown_as(width, "+" + share_text(intervals->width)) : width;
 }
 
-// How far networks that nobody measured are off either way: shown to two digits.
+// Returns how far networks that nobody measured are off either way: shown to two digits.
 Cell log_cell(const measure::FidelityTable& table, const Errors& errors) {
   if (!table.by_prior) return or_null(Cell());
   return shown_as(figure(errors, &measure::ErrorSummary::mean_log), plain_number(errors->mean_log));
@@ -418,8 +418,8 @@ std::string overall_sentence(const std::vector<measure::FidelityTable>& tables) 
          ", 90th percentile " + share_text(all->p90) + ", worst " + share_text(all->worst) + ".";
 }
 
-// All predicted rows that have an interval, out of range or not: an interval is to say how far off
-// a cost may be, above all there.
+// Returns all predicted rows that have an interval, out of range or not: an interval is to say how
+// far off a cost may be, above all there.
 std::optional<measure::IntervalSummary> all_intervals(
     const std::vector<measure::FidelityTable>& tables) {
   std::vector<measure::IntervalRow> rows;

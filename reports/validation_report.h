@@ -23,15 +23,16 @@ Answer links_answer(const measure::Validation& validation, const Json& cluster);
 // The rows of several live runs in one table: what was predicted, then measured.
 Answer answer_of(const std::vector<measure::LiveFile>& files);
 
-// The fidelity page: every published table with the errors of its calibrated and of its predicted
-// rows, and one line overall (fidelity.cc). Tables are grouped by set, in the order given.
+// Returns the fidelity page: every published table with the errors of its calibrated and of its
+// predicted rows, and one line overall (fidelity.cc). Tables are grouped by set, in the order
+// given.
 Answer answer_of(const std::vector<measure::FidelityTable>& tables);
 
 // Measured against predicted, row by row and by kind of operation.
 std::vector<Illustration> figures_of(const measure::Validation& validation);
 std::vector<Illustration> figures_of(const std::vector<measure::LiveFile>& files);
 
-// The errors of every table.
+// Returns the errors of every table.
 std::vector<Illustration> figures_of(const std::vector<measure::FidelityTable>& tables);
 
 }  // namespace syncline::reports

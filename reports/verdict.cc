@@ -67,7 +67,7 @@ Study study_of(const measure::Report& report) {
   return study;
 }
 
-// The other strategies of the study in order of appearance.
+// Returns the other strategies of the study in order of appearance.
 Names challengers(const Study& study) {
   Names names;
   std::unordered_set<std::string_view> known{study.baseline};
@@ -88,7 +88,7 @@ bool nothing_fits(const Point& point) {
   return std::none_of(point.rows.begin(), point.rows.end(), fits);
 }
 
-// A row that is compared with its baseline: both fit, or nothing does.
+// Returns a row that is compared with its baseline: both fit, or nothing does.
 const measure::Row* compared(const Study& study, std::size_t place, const std::string& strategy) {
   const Point& point = study.points[place];
   const measure::Row* row = row_of(point, strategy);
@@ -408,7 +408,8 @@ std::string losers_sentence(const Study& study, const Names& names) {
   return sentence(clauses);
 }
 
-// Whether the interval leaves open on which side of the baseline a row lies that is said to differ.
+// Returns whether the interval leaves open on which side of the baseline a row lies that is said to
+// differ.
 bool undecided(const measure::Row& row) {
   const bool differs = row.speedup > kTie || row.speedup < kPays;
   return differs && row.gain.low < 1 && row.gain.high > 1;

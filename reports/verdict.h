@@ -26,8 +26,8 @@ std::string verdict(const measure::Report& report);
 // mean: the rest of the answer is about another job. Empty where they do. The verdict begins so.
 std::string fit_failure(const measure::Report& report);
 
-// How each row of the report stands out: the fastest of its sweep point, as the verdict has it, and
-// what is slower or does not fit there. Plain where there is nothing to compare with.
+// Returns how each row of the report stands out: the fastest of its sweep point, as the verdict has
+// it, and what is slower or does not fit there. Plain where there is nothing to compare with.
 std::vector<Tone> tones_of(const measure::Report& report);
 
 // What usually holds such a network below its ports' rates, and the settings to try.

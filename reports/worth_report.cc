@@ -39,7 +39,7 @@ std::string steps_text(const worth::Reach& reach) {
   return whole(reach.at) + " (" + whole(interval.low) + " to " + whole(interval.high) + ")";
 }
 
-// How long a training took by the clock.
+// Returns how long a training took by the clock.
 Cell measured_cell(const worth::WorthRow& row) {
   if (!row.measured) return {};
   const worth::Reach& clock = *row.measured;

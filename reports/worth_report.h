@@ -15,7 +15,7 @@ namespace syncline::reports {
 // Who is there first, since when, and how sure that is: plain sentences.
 std::vector<std::string> worth_verdicts(const worth::Worth& worth);
 
-// The quantity over the seconds of the training, a line a strategy: the fastest five and
+// Returns the quantity over the seconds of the training, a line a strategy: the fastest five and
 // the baseline.
 chart::Figure worth_figure(const worth::Worth& worth);
 

@@ -22,8 +22,8 @@ std::vector<std::string> notes_on(const Json& config);
 void add_configuration(Page& page, const std::string& dialect, const tune::Emitted& emitted);
 Json emitted_json(const std::string& dialect, const tune::Emitted& emitted);
 
-// The comment above the strategy's table in the Python file: what it does and what it was predicted
-// to gain. `pinned`: what the scenario's calibration pinned down.
+// Returns the comment above the strategy's table in the Python file: what it does and what it was
+// predicted to gain. `pinned`: what the scenario's calibration pinned down.
 std::string applied_comment(const Scenario& scenario, const Strategy& strategy,
                             const measure::FitErrors& fit_errors);
 

@@ -92,7 +92,7 @@ bool read_row(const std::string& line, Row& row) {
          read_number(columns[7], row.ranks);
 }
 
-// The rows for communicators of that many nodes and ranks; none where a line is wrong.
+// Returns the rows for communicators of that many nodes and ranks; none where a line is wrong.
 std::vector<Row> read_rows(const char* path, int nodes, int ranks, Log log) {
   std::ifstream file(path);
   if (!file) log(kWarn, kTuning, __FILE__, __LINE__, "syncline: %s cannot be read", path);

@@ -182,8 +182,8 @@ Generated generate(const Architecture& architecture, const ArchitectureOptions& 
 
 namespace {
 
-// The collectives of a tensor group that go beside a layer's products; returns of how many halves.
-// In n parts the first one waits, so n - 1 of n are hidden at most. Experts hide nothing.
+// Returns the collectives of a tensor group that go beside a layer's products; returns of how many
+// halves. In n parts the first one waits, so n - 1 of n are hidden at most. Experts hide nothing.
 std::int64_t overlap_tensor(const ArchitectureOptions& options, Bytes all,
                             std::vector<Inner>& list) {
   using Axis = Inner::Axis;

@@ -128,8 +128,8 @@ void take_apart(OperatorList& list, const ArchitectureOptions& options, bool new
 // Of the whole model, as its gradients have it.
 std::int64_t parameters_of(const Generated& generated);
 
-// The collectives inside the layers of a transformer that is cut, as Megatron has them (Korthikanti
-// et al. 2022, 4.2); its shape completed.
+// Returns the collectives inside the layers of a transformer that is cut, as Megatron has them
+// (Korthikanti et al. 2022, 4.2); its shape completed.
 std::vector<Inner> inner_collectives(const ArchitectureOptions& options);
 
 // Fills in what a shape leaves to its other sizes.

@@ -27,13 +27,14 @@ class GraphBuilder {
   GraphBuilder(DType dtype, Layout layout, bool fp32_gradients = false)
       : dtype_(dtype), layout_(layout), fp32_gradients_(fp32_gradients) {}
 
-  // A value of so many elements in the graph's dtype, or of another one.
+  // Returns a value of so many elements in the graph's dtype, or of another one.
   int activation(std::int64_t elements) { return value(elements, dtype_); }
   int value(std::int64_t elements, DType dtype);
   int raw_value(std::string name, Bytes bytes);
 
-  // The value that a forward operator reads for this parameter. A parameter that is asked for
-  // twice is shared, and its gradients are added. `cast` parameters are read in the graph's dtype.
+  // Returns the value that a forward operator reads for this parameter. A parameter that is asked
+  // for twice is shared, and its gradients are added. `cast` parameters are read in the graph's
+  // dtype.
   int parameter(const std::string& name, const std::vector<std::int64_t>& shape, bool cast);
   void buffer(const std::string& name, std::int64_t elements);
 
@@ -47,9 +48,9 @@ class GraphBuilder {
   // one fused operator bear its name, and no fusion pattern takes them for operators.
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
 
-  // The gradient of a value as its readers have left it; their sum where there are several.
+  // Returns the gradient of a value as its readers have left it; their sum where there are several.
   int gradient(int value);
-  // A new value with the size of `value`: one reader's gradient of it.
+  // Returns a new value with the size of `value`: one reader's gradient of it.
   int contribute(int value);
   // The same for the parameter that `parameter` gave this value for.
   int contribute_parameter(int value);
@@ -79,7 +80,7 @@ class GraphBuilder {
     std::vector<int> gradients;
   };
 
-  // A copy in another dtype, by no fused operator.
+  // Returns a copy in another dtype, by no fused operator.
   int cast_of(int from, std::int64_t elements, DType dtype);
   void complete(Parameter& parameter);
   bool narrow() const { return dtype_ == DType::kBf16 && !fp32_gradients_; }

@@ -35,12 +35,12 @@ Image batch_norm(GraphBuilder& build, const Image& x, const std::string& prefix)
 // Halves the image (stride 2), whatever the window; or takes the mean of each channel.
 Image pool(GraphBuilder& build, const Image& x, bool mean);
 
-// A kernel from one value to one of its size, with so many FLOPs an element, forward and backward.
-// The gradient reads the output (relu, tanh, softmax), the input (gelu, squared_relu), or neither
-// (scale, copies in another order).
+// Returns a kernel from one value to one of its size, with so many FLOPs an element, forward and
+// backward. The gradient reads the output (relu, tanh, softmax), the input (gelu, squared_relu), or
+// neither (scale, copies in another order).
 int activate(GraphBuilder& build, const std::string& kind, int x, std::int64_t elements,
              double flops = 1);
-// The sum of two values of one size.
+// Returns the sum of two values of one size.
 int add(GraphBuilder& build, int x, int y, std::int64_t elements);
 // Adds a parameter of so many elements along one dimension.
 int add_bias(GraphBuilder& build, int x, std::int64_t elements, const std::string& bias,

@@ -6,7 +6,7 @@
 namespace syncline::operators {
 namespace {
 
-// The patches' tokens with the class's in front.
+// Returns the patches' tokens with the class's in front.
 int with_class_token(GraphBuilder& build, int patches, const Block& block) {
   const int token = build.parameter("class_token", {1, 1, block.hidden}, true);
   const int y = build.activation(block.elements());
@@ -20,8 +20,8 @@ int with_class_token(GraphBuilder& build, int patches, const Block& block) {
   return y;
 }
 
-// The first token of each sample, which alone reaches the head; the others' gradient is zero, and
-// written. `copied`: what is read counts.
+// Returns the first token of each sample, which alone reaches the head; the others' gradient is
+// zero, and written. `copied`: what is read counts.
 int first_tokens(GraphBuilder& build, int x, std::int64_t elements, bool copied) {
   const int first = build.activation(elements);
   std::vector<Operand> inputs{{x, 0}};
@@ -124,8 +124,8 @@ int llama_attention(GraphBuilder& build, int x, const ArchitectureOptions& optio
   return add(build, x, y, options.own_rows() * shape.hidden);
 }
 
-// The inner half: `rows` tokens in all, evenly over so many networks of one size that stand side by
-// side. One kernel each for all of them.
+// Returns the inner half: `rows` tokens in all, evenly over so many networks of one size that stand
+// side by side. One kernel each for all of them.
 int inner_half(GraphBuilder& build, int x, std::int64_t rows, std::int64_t networks,
                const TransformerShape& shape, std::int64_t inner, const std::string& name) {
   const std::int64_t each = std::max<std::int64_t>(1, rows / networks);

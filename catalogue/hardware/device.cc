@@ -116,7 +116,7 @@ bool has_words(const std::vector<std::string>& said, std::string_view wanted) {
   });
 }
 
-// The first row with that name; nullptr: there is none.
+// Returns the first row with that name; nullptr: there is none.
 template <typename Rows, typename Name>
 auto row_of(const Rows& rows, std::string_view name, Name in) {
   const auto* row = std::ranges::find(rows, name, in);

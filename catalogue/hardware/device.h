@@ -27,14 +27,15 @@ struct KnownDevice {
 // By name; each as often as it differs in a rate.
 std::span<const KnownDevice> devices();
 
-// The device of that name, which may be what its driver reports, or nullptr.
+// Returns the device of that name, which may be what its driver reports, or nullptr.
 const KnownDevice* find_device(std::string_view name);
 
-// The device that a driver reports by this name ("NVIDIA A100-SXM4-40GB", "AMD Instinct MI300X"),
-// or nullptr. A part of a device (MIG) is none that is known.
+// Returns the device that a driver reports by this name ("NVIDIA A100-SXM4-40GB", "AMD Instinct
+// MI300X"), or nullptr. A part of a device (MIG) is none that is known.
 const KnownDevice* recognise_device(std::string_view reported);
 
-// Whether that name is another device's: "A100-SXM4-80GB" of a 40 GB one; "A100" is of both.
+// Returns whether that name is another device's: "A100-SXM4-80GB" of a 40 GB one; "A100" is of
+// both.
 bool contradicts(std::string_view reported, const KnownDevice& device);
 
 // What training reaches of what data sheets promise, where nobody has measured it: shares at which
@@ -98,7 +99,7 @@ constexpr KnownPort pcie(double gigabytes_per_second) {
 // as measured on 2 RTX 3090 (huggingface/transformers issue 9371, NCCL_P2P_DISABLE=1).
 inline constexpr KnownPort kHostMemory = {1, 31.5e9, 5 * kMicrosecond, Fabric::kUnknown,
                                           5.5 / 31.5};
-// The x16 slot of a card of that generation.
+// Returns the x16 slot of a card of that generation.
 KnownPort pcie_of(int compute_capability);
 
 struct KnownNode {
@@ -122,14 +123,14 @@ inline constexpr Seconds kCollectiveOverhead = 10 * kMicrosecond;
 
 std::span<const KnownNode> nodes();
 
-// The node of that name, or nullptr.
+// Returns the node of that name, or nullptr.
 const KnownNode* find_node(std::string_view name);
 
-// The node in which a device usually stands: the first row with it; nullptr where none is usual (a
-// card for any server).
+// Returns the node in which a device usually stands: the first row with it; nullptr where none is
+// usual (a card for any server).
 const KnownNode* usual_node_of(const KnownDevice& device);
 
-// The node's device.
+// Returns the node's device.
 const KnownDevice& device_of(const KnownNode& node);
 
 }  // namespace syncline::hardware

@@ -53,7 +53,7 @@ struct CalibrateOptions {
   std::vector<std::string> rows;
 };
 
-// The factor of the forced trees in a cluster that was calibrated with one.
+// Returns the factor of the forced trees in a cluster that was calibrated with one.
 cost::TreeFactor factor_from(const std::string& file) {
   Json cluster = read_json_file(file);
   if (!cluster.is_object() || !cluster.contains("calibration")) {

@@ -101,7 +101,7 @@ live::ValidationHooks hooks_of(const ValidateVerb& options, const input::Documen
   return hooks;
 }
 
-// The run on one rank, and what rank 0 prints and writes of it.
+// Returns the run on one rank, and what rank 0 prints and writes of it.
 int validate_rank(const ValidateVerb& options, const input::Document& document,
                   const Scenario& scenario, live::ControlChannel& channel) {
   const bool first = channel.rank() == 0;

@@ -51,8 +51,8 @@ struct Some {
   std::vector<int> tensors;  // of the whole, by its own
 };
 
-// The tensors of one part, with their computation. `without`: the whole, but for what it is made
-// of.
+// Returns the tensors of one part, with their computation. `without`: the whole, but for what it is
+// made of.
 Some part_of(const Workload& whole, const Workload& without, const std::vector<Seconds>& forward,
              int number) {
   Some part{without, {}};
@@ -112,7 +112,8 @@ int experts_among(const Parallel& parallel, int neighbours) {
   return apart % block == 0 ? 1 : 0;
 }
 
-// The strategy for some of the tensors: groups that name tensors name these, by their new places.
+// Returns the strategy for some of the tensors: groups that name tensors name these, by their new
+// places.
 Strategy among(const Strategy& strategy, const std::vector<int>& tensors) {
   Strategy own = strategy;
   const auto here = [&](int tensor) { return std::ranges::binary_search(tensors, tensor); };

@@ -106,7 +106,7 @@ std::vector<double> doubles_of(const std::vector<T>& values) {
   return {wide.begin(), wide.end()};
 }
 
-// How many elements differ in a bit; two NaNs do not.
+// Returns how many elements differ in a bit; two NaNs do not.
 template <typename T>
 std::size_t different(const std::vector<T>& got, const std::vector<T>& expected) {
   if (got.size() != expected.size()) return got.size() + expected.size();

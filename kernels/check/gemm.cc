@@ -53,7 +53,7 @@ class Case {
   Case(Checks& checks, std::string name, bool aligned)
       : checks_(checks), name_(std::move(name)), aligned_(aligned) {}
 
-  // Whether the results are there to be compared.
+  // Returns whether the results are there to be compared.
   bool done(const char* product, const Status& status) {
     if (status.ok()) {
       wait_for_gpu();

@@ -268,7 +268,7 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
-// The best that memory gave, at any mix, in bytes a second.
+// Returns the best that memory gave, at any mix, in bytes a second.
 double best_rate(const Measurements& measured) {
   double rate = 0;
   for (const Ceiling& ceiling : measured.ceilings) {

@@ -86,7 +86,7 @@ struct Measurements {
 
 Measurements measure_kernels(bool large);
 
-// The JSON of `calibrate kernels`. `rehearsal`: the times are not a GPU's.
+// Returns the JSON of `calibrate kernels`. `rehearsal`: the times are not a GPU's.
 std::string as_json(const Measurements& measured, const Checks& checks, const std::string& machine,
                     const std::string& date, const std::string& commit, bool rehearsal);
 

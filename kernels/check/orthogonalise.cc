@@ -19,7 +19,7 @@ double product(const std::vector<float>& a, const std::vector<float>& b, std::si
   return sum;
 }
 
-// The largest error of lengths, angles and spans, each in units of what fp32 allows.
+// Returns the largest error of lengths, angles and spans, each in units of what fp32 allows.
 Worst error_of(const std::vector<float>& given, const std::vector<float>& made, std::size_t rank,
                std::size_t spanned) {
   Worst worst;

@@ -6,7 +6,7 @@
 
 namespace {
 
-// Whether a call went well; `failure` is told where it did not.
+// Returns whether a call went well; `failure` is told where it did not.
 bool done(int code, const char* call, std::string& failure) {
   if (code == MPI_SUCCESS) return true;
   char text[MPI_MAX_ERROR_STRING] = {};

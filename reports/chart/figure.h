@@ -121,7 +121,7 @@ struct Figure {
   std::vector<Key> keys = {};
 };
 
-// A figure drawn as SVG: a plot with round ticks and units, its legend below it.
+// Returns a figure drawn as SVG: a plot with round ticks and units, its legend below it.
 //
 // What stands in the file for programs and for the page's script: each series has its points as
 // data-points="x,y x,y ..." and its name as data-name, each box data-from, data-to and data-name,

@@ -45,7 +45,7 @@ constexpr double kSize = 12;  // pixels, as palette_css() has it
 
 bool goes_on(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
-// The letter that begins at a place, all its bytes.
+// Returns the letter that begins at a place, all its bytes.
 std::string_view letter_at(std::string_view text, std::size_t at) {
   std::size_t end = at + 1;
   while (end < text.size() && goes_on(text[end])) ++end;

@@ -17,7 +17,7 @@ std::string escaped(std::string_view text, std::string_view keep = "");
 // Before the name of what is best.
 inline constexpr const char* kStar = "\xe2\x98\x85 ";
 
-// How many letters a UTF-8 text has.
+// Returns how many letters a UTF-8 text has.
 std::size_t letters_of(std::string_view text);
 
 // The colours of all figures, in light and in dark: "#0072b2". By Okabe and Ito (Color Universal
@@ -28,8 +28,8 @@ extern const std::array<const char*, kColours> kOnBlack;
 extern const std::array<const char*, kShades> kShadesOnWhite;
 extern const std::array<const char*, kShades> kShadesOnBlack;
 
-// The style sheet that what svg.cc draws needs: classes c0.. fill, l0.. stroke, h0.. shade. Prints
-// are always light.
+// Returns the style sheet that what svg.cc draws needs: classes c0.. fill, l0.. stroke, h0.. shade.
+// Prints are always light.
 std::string palette_css();
 
 // How much room text takes in a figure, and where it breaks: names are never cut.
@@ -37,8 +37,8 @@ std::string palette_css();
 // Pixels that a text takes at most in the wider of the usual fonts, at the size of a figure's text.
 double width_of(std::string_view text);
 
-// A text on lines of at most so many pixels, broken at blanks, and inside a word only where it
-// alone is wider. Nothing of it is left out; an empty text has one line.
+// Returns a text on lines of at most so many pixels, broken at blanks, and inside a word only where
+// it alone is wider. Nothing of it is left out; an empty text has one line.
 std::vector<std::string> lines_of(std::string_view text, double room);
 
 }  // namespace syncline::reports::chart

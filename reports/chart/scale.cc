@@ -21,7 +21,7 @@ const std::vector<Counted> kUnits[] = {
     {{1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}, {1, "B/s"}},
     {{1, "%"}}};
 
-// The largest of which the value is at least one.
+// Returns the largest of which the value is at least one.
 Counted counted_in(Unit unit, double value) {
   const auto& units = kUnits[static_cast<std::size_t>(unit)];
   for (const Counted& one : units) {

@@ -31,7 +31,7 @@ class Scale {
   // Round values within, at most about `wanted`.
   std::vector<Tick> ticks(int wanted) const;
 
-  // The axis' title with the unit that the ticks count, where they do not carry their own.
+  // Returns the axis' title with the unit that the ticks count, where they do not carry their own.
   std::string title() const;
 
  private:
@@ -45,7 +45,7 @@ class Scale {
   double most_ = 1;
 };
 
-// The number's characters as std::to_chars has them, which asks no locale.
+// Returns the number's characters as std::to_chars has them, which asks no locale.
 template <typename... How>
 std::string chars_of(double value, How... how) {
   std::array<char, 400> text{};  // the largest double has 309 digits
@@ -53,7 +53,7 @@ std::string chars_of(double value, How... how) {
   return {text.data(), end.ptr};
 }
 
-// A value with its unit, in four digits: "3.214 s".
+// Returns a value with its unit, in four digits: "3.214 s".
 std::string value_text(Unit unit, double value);
 
 // 1, 2 or 5 times a power of ten, at least so much. Requires a value above 0.

@@ -17,7 +17,7 @@ namespace {
 using job::ObservedExchange;
 using job::Step;
 
-// The step that stands for the job, or nullptr for a model file.
+// Returns the step that stands for the job, or nullptr for a model file.
 const Step* typical(const ImportedJob& job) {
   if (job.observed.ranks.empty() || job.observed.ranks.front().steps.empty()) return nullptr;
   return &job::typical_step(job.observed.ranks.front());

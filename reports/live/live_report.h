@@ -12,7 +12,7 @@ namespace syncline::reports {
 // come from. The same text whether the search ran in one go or was resumed.
 Answer answer_of(const tune::LiveReport& report);
 
-// The search, evaluation by evaluation.
+// Returns the search, evaluation by evaluation.
 std::vector<Illustration> figures_of(const tune::LiveReport& report);
 
 }  // namespace syncline::reports
