@@ -184,9 +184,10 @@ debian13: setup-debian13
 measure:
 	$(PYTHON) tests/tools/measure.py
 
-# Words of the pages, lengths of sentences, private words.
+# Words of the pages, lengths of sentences, private words; habits of comments and names.
 words:
 	$(PYTHON) tests/tools/words.py
+	$(PYTHON) tests/tools/comments.py
 
 check: rooms format lint sanitize
 

@@ -46,15 +46,13 @@ struct TuneArguments : questions::Tune {
   LiveOptions live;
 };
 
-// The Python file that applies a strategy to a PyTorch job: pytorch/syncline_apply.py with the
-// strategy's table in it, and what that was predicted to gain.
-
-// `pinned`: what the scenario's calibration pinned down. Throws InputError, naming the strategy,
-// where that file cannot carry it out.
+// Returns the Python file that applies a strategy to a PyTorch job: pytorch/syncline_apply.py with
+// the strategy's table and its predicted gain. `fit_errors`: of the scenario's calibration. Throws
+// InputError, which names the strategy, if that file cannot carry it out.
 std::string apply_file(const Scenario& scenario, const Strategy& strategy,
                        const measure::FitErrors& fit_errors);
 
-// Writes it and says on stderr how a job uses it.
+// Writes apply_file() to `file` and says on stderr how a job uses it.
 void write_apply_file(const std::string& file, const Scenario& scenario, const Strategy& strategy,
                       const measure::FitErrors& fit_errors);
 

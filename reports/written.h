@@ -23,7 +23,7 @@ void add_configuration(Page& page, const std::string& dialect, const tune::Emitt
 Json emitted_json(const std::string& dialect, const tune::Emitted& emitted);
 
 // Returns the comment above the strategy's table in the Python file: what it does and what it was
-// predicted to gain. `pinned`: what the scenario's calibration pinned down.
+// predicted to gain. `fit_errors`: of the scenario's calibration.
 std::string applied_comment(const Scenario& scenario, const Strategy& strategy,
                             const measure::FitErrors& fit_errors);
 
