@@ -98,9 +98,9 @@ std::string rates_of(const hardware::KnownDevice& row) {
 }
 
 std::string links_of(const hardware::KnownNode& row) {
-  return ": " + copied_number(row.inside.bandwidth / kGigabytePerSecond) + " GB/s a GPU, " +
+  return ": " + copied_number(row.inside.bandwidth / kGigabytePerSecond) + " GB/s per GPU, " +
          std::to_string(row.outside.count) + " x " +
-         copied_number(row.outside.bandwidth / kGigabitPerSecond) + " Gbit/s a node";
+         copied_number(row.outside.bandwidth / kGigabitPerSecond) + " Gbit/s per node";
 }
 
 // Returns the first clause of what a file says about itself.

@@ -80,7 +80,7 @@ const std::vector<VerbGroup>& verb_groups() {
          "live"},
         {"validate", "Run a scenario on real ranks, and compare with the prediction", nullptr,
          "live"},
-        {"compare", "Run two commands in turns: which is faster, surely", nullptr, "live"},
+        {"compare", "Run two commands alternately and test which is faster", nullptr, "live"},
         {"fidelity", "Reproduce published measurements and print the prediction errors",
          add_fidelity},
         {"lab", "Run a command on ranks with emulated links (needs root)", nullptr, "live"}}},

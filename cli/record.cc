@@ -12,7 +12,7 @@ VerbAction add_record(CLI::App& verb) {
   auto file = std::make_shared<std::string>();
   add_file(verb, "-o,--out", *file, "write syncline_record.py, next to the training script");
   verb.footer(
-      "Of a script as it is:\n"
+      "For an unmodified script:\n"
       "  torchrun ... -m syncline_record train.py\n"
       "Or in the script, on every rank:\n"
       "  from syncline_record import record\n"

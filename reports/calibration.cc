@@ -69,14 +69,14 @@ Table sizes_of(const calibrate::LogCalibration& calibration) {
 
 Table tables() {
   using enum Kind;
-  return {columns(shown("table"), kept("file"), kept("clean"), kept("outlier_bytes"), kept("test"),
-                  both("nodes", "nodes", kInteger), both("GPUs\na node", "gpus_per_node", kInteger),
-                  shown("rows", kCount, 4), shown("use", kText, 1), kept("model"),
-                  both("median\nerror", "median_error_percent", kShare),
-                  both("90th\npercentile", "p90_error_percent", kShare, 3),
-                  both("worst", "worst_error_percent", kShare), kept("rows"),
-                  both("left out,\nmean", "left_out_percent", kShare, 2),
-                  shown("cost\nmodel", kText, 5))};
+  return {columns(
+      shown("table"), kept("file"), kept("clean"), kept("outlier_bytes"), kept("test"),
+      both("nodes", "nodes", kInteger), both("GPUs\nper node", "gpus_per_node", kInteger),
+      shown("rows", kCount, 4), shown("use", kText, 1), kept("model"),
+      both("median\nerror", "median_error_percent", kShare),
+      both("90th\npercentile", "p90_error_percent", kShare, 3),
+      both("worst", "worst_error_percent", kShare), kept("rows"),
+      both("left out,\nmean", "left_out_percent", kShare, 2), shown("cost\nmodel", kText, 5))};
 }
 
 void add_table(Table& tables, const calibrate::ComparedTable& table, const char* use) {
@@ -244,8 +244,8 @@ std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) 
   if (calibration.node.empty()) {
     const auto& kinds = calibration.kinds;
     facts.push_back(
-        "How good that is, published networks tell: --node " +
-        (kinds.empty() ? std::string("names the kind of node") : join_and(kinds, " or ")) + ".");
+        "To compare it with published networks, add --node " +
+        (kinds.empty() ? std::string("and the kind of node") : join_and(kinds, " or ")) + ".");
   }
   add_beside(calibration, facts);
   for (const calibrate::ComparedTable& table : calibration.fitted) add_slow_sizes(table, facts);

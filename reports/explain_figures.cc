@@ -67,7 +67,7 @@ chart::Figure gains_figure(const measure::Explanation& explanation) {
     const std::string name = one_line(one->strategy.name), change = one_line(advice->change);
     figure.boxes.push_back(
         {add_lane(figure, name + ": " + change), 0, advice->gain_percent, chart::kGreen,
-         name + ", " + change + ": " + seconds_text(advice->metrics.step_time) + " a step"});
+         name + ", " + change + ": " + seconds_text(advice->metrics.step_time) + " per step"});
   }
   return figure;
 }

@@ -115,10 +115,10 @@ std::string whole_job_line(const measure::Explained& one) {
 // Which link of the fabric holds collectives up, and what would cool it.
 std::string hot_link_lines(const measure::HotLink& hot) {
   std::string text = line("hot link", hot.name + ": " + seconds_text(hot.busy) +
-                                          " a step, the busiest port " + seconds_text(hot.ports));
+                                          " per step, the busiest port " + seconds_text(hot.ports));
   for (const auto& [words, step] : hot.cooler) {
     text += line(&words == &hot.cooler.front().first ? "cooler" : "",
-                 words + ": " + seconds_text(step) + " a step");
+                 words + ": " + seconds_text(step) + " per step");
   }
   return text;
 }
@@ -128,9 +128,9 @@ std::string exchange_lines(const measure::Explained& one, const Cluster& cluster
   const measure::Bottleneck& bottleneck = *one.bottleneck;
   std::string text = line("traffic", traffic_sentence(one.evaluated.plan, metrics)) +
                      line("overlap", overlap_sentence(one.evaluated.plan, metrics)) +
-                     line("bound by", bound_text(bottleneck, cluster.jitter)) +
+                     line("bottleneck", bound_text(bottleneck, cluster.jitter)) +
                      line("at best", seconds_text(metrics.lower_bound) +
-                                         " a step with this algorithm, whatever is fused");
+                                         " per step for this algorithm, with any fusion");
   if (one.hot_link) text += hot_link_lines(*one.hot_link);
   if (cluster.step_overhead() > 0) {
     text += line("overhead", seconds_text(cluster.step_overhead()) +
@@ -185,7 +185,7 @@ std::string block(const measure::Explained& one, const Scenario& scenario) {
   std::string text = strategy.name;
   if (!strategy.dialect.empty()) text += " (" + strategy.dialect + ")";
   text += ": " + seconds_text(one.evaluated.metrics.step_time) +
-          " a step (80 %: " + seconds_range(one.interval.low, one.interval.high) + ")";
+          " per step (80 %: " + seconds_range(one.interval.low, one.interval.high) + ")";
   const double throughput = one.evaluated.metrics.throughput;
   if (!std::isnan(throughput)) text += ", " + throughput_text(throughput) + " samples/s";
   text += "\n";
@@ -230,13 +230,13 @@ std::string verdict_of(const measure::Explanation& explanation) {
     const measure::Advice& change = best.advice.front();
     return text + " What fits as it stands: " + one_line(change.change) + ", " +
            measure::gigabytes(change.memory.total()) + " GB and " +
-           seconds_text(change.metrics.step_time, kSaidDigits) + " a step" +
+           seconds_text(change.metrics.step_time, kSaidDigits) + " per step" +
            training_words(change.training) + ".";
   }
   const std::size_t count = explanation.strategies.size();
   std::string text = quoted_name(best.strategy.name);
   text += count == 1 ? " takes " : " is the fastest of " + std::to_string(count) + " strategies: ";
-  text += seconds_text(best.evaluated.metrics.step_time, kSaidDigits) + " a step";
+  text += seconds_text(best.evaluated.metrics.step_time, kSaidDigits) + " per step";
   const std::string range = seconds_range(best.interval.low, best.interval.high);
   if (!range.empty()) text += " (80 %: " + range + ")";
   if (best.bottleneck) text += ", bound by " + std::string(best.bottleneck->what());

@@ -23,7 +23,7 @@ chart::Figure kinds_figure(const measure::ValidatedRow& row, std::size_t number)
   chart::Figure figure{"s-kinds-" + std::to_string(number),
                        "By kind of operation, a step of " + one_line(row.strategy),
                        "",
-                       {"time a step", Unit::kSeconds, false, true}};
+                       {"time per step", Unit::kSeconds, false, true}};
   figure.keys = {{"predicted", chart::kSky}, {"measured", chart::kBlue}};
   for (const auto& kind : row.kinds) {
     const auto bar = [&](const char* word, Seconds time, int colour) {

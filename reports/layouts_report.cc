@@ -68,7 +68,7 @@ std::vector<Field<RankedLayout>> fields_of(const tune::Layouts& layouts) {
           {both("80 %\ninterval", "speedup_*", kSpeedup, 5), &RankedLayout::gain},
           {both("samples/s", "throughput", kThroughput, 6),
            [](One one) { return one.metrics.throughput; }},
-          {shown("memory\na GPU", kBytes), [](One one) { return memory_cell(one.memory); }},
+          {shown("memory\nper GPU", kBytes), [](One one) { return memory_cell(one.memory); }},
           {kept("memory_bytes", Column::kJson), [](One one) { return memory_json(one.memory); }},
           {kept("memory_bytes", Column::kCsv), [](One one) { return one.memory.total(); }}},
       share_fields());
@@ -184,7 +184,7 @@ std::vector<std::string> layout_verdicts(const tune::Layouts& layouts) {
   const Seconds step = best.metrics.step_time;
   std::string text = quoted_name(best.words()) +
                      " is the best found: " + seconds_text(step, kSaidDigits) +
-                     " a step (80 %: " + seconds_range(best.step.low, best.step.high) + ")";
+                     " per step (80 %: " + seconds_range(best.step.low, best.step.high) + ")";
   if (best.parallel == given.parallel && best.batch == given.batch) {
     return {text + ", and it is the given one."};
   }

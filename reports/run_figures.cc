@@ -260,7 +260,7 @@ chart::Figure efficiency(const measure::Report& report, const Swept& all, const 
                        "Efficiency over " + axis.name,
                        "",
                        across_of(axis, line),
-                       {"throughput a node; fewest nodes: 100", Unit::kPercent, false, true}};
+                       {"throughput per node; fewest nodes: 100", Unit::kPercent, false, true}};
   const double least = line.front().first;
   const auto first = line.front().second;
   add_lines(figure, report, all, line, [&](const measure::Row& row, double nodes) {
@@ -348,7 +348,7 @@ struct Forecast {
 
 constexpr std::pair<const char*, Unit> kPublished[] = {
     {"step time", Unit::kSeconds},
-    {"throughput of samples a second", Unit::kNumber},
+    {"throughput of samples per second", Unit::kNumber},
     {"speedup over the baseline", Unit::kNumber}};
 
 // By the first figure that was published, as the errors are.

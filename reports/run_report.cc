@@ -169,7 +169,7 @@ Grid brief_grid(const measure::Report& report) {
   std::vector<std::string> left_out;
   const bool tokens =
       std::ranges::any_of(report.rows, [](const measure::Row& row) { return row.rate.tokens > 0; });
-  if (report.shortage.empty() && !tokens) left_out.emplace_back("memory\na GPU");
+  if (report.shortage.empty() && !tokens) left_out.emplace_back("memory\nper GPU");
   return toned(narrowed(run_rows(report.rows, report.baseline), kHowFast, left_out), report);
 }
 
@@ -360,9 +360,7 @@ std::string accuracy_sentence(const measure::Report& report) {
   if (report.inexact.empty()) return {};
   const bool one = report.inexact.size() == 1;
   return join_and(report.inexact) + (one ? " changes" : " change") +
-         " the training itself (sparser, coarser or rarer communication): what that does to "
-         "accuracy is "
-         "not predicted.";
+         " the training; the effect on accuracy is not predicted.";
 }
 
 std::string agreement_sentence(const measure::Report& report) {

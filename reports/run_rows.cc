@@ -153,7 +153,7 @@ std::vector<RowField> speed_fields(const std::string& baseline, bool tokens) {
 // Fields of the devices' use. A figure that no row knows is no column.
 std::vector<RowField> use_fields() {
   using enum Kind;
-  return {{both("tokens/s\na GPU", "tokens_per_s_per_gpu", kThroughput, 1, Column::kAll, kSparse),
+  return {{both("tokens/s\nper GPU", "tokens_per_s_per_gpu", kThroughput, 1, Column::kAll, kSparse),
            [](const measure::Row& row) { return positive(row.rate.tokens); }},
           {both("MFU", "mfu_percent", kShare, 1, Column::kAll, kSparse),
            [](const measure::Row& row) { return positive(100 * row.rate.mfu); }},
@@ -167,7 +167,7 @@ std::vector<RowField> cause_fields(int causes, bool tokens) {
   using measure::Metrics;
   const int memory = causes & Column::kPage;
   return {
-      {both("memory\na GPU", "", kBytes, tokens ? 1 : 2, memory, Column::kPage),
+      {both("memory\nper GPU", "", kBytes, tokens ? 1 : 2, memory, Column::kPage),
        [](const measure::Row& row) { return shown_as({}, memory_cell(row.memory)); }},
       {both("rounding\nerror", "rounding_error_percent", kShare, 5, Column::kAll, kSparse),
        [](const measure::Row& row) { return rounding_cell(100 * row.rounding_error); }},

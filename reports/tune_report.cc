@@ -148,7 +148,7 @@ std::vector<Field<Alternative>> outcome_fields(const std::vector<Alternative>& r
     return [of](Row row) { return row.outcome ? Cell(std::invoke(of, *row.outcome)) : Cell(); };
   };
   return {{shown(rows.empty() ? "" : quantity_of(rows.front())), accuracy_text},
-          {shown("memory\na GPU", kBytes,
+          {shown("memory\nper GPU", kBytes,
                  !all_fit  ? 0
                  : schemes ? 2
                            : 3),
@@ -293,7 +293,7 @@ RankedFields metric_fields(const tune::Tuning& tuning) {
           {kept("handling_s", Column::kJson), figure(&Metrics::handling)},
           {kept("lower_bound_s", Column::kJson), figure(&Metrics::lower_bound)},
           {both("collectives\nper step", "collectives", kCount, 4), figure(&Metrics::collectives)},
-          {shown("memory\na GPU", kBytes, 2), [](Row row) { return memory_cell(row.memory); }},
+          {shown("memory\nper GPU", kBytes, 2), [](Row row) { return memory_cell(row.memory); }},
           {kept("memory_bytes", Column::kJson), [](Row row) { return memory_json(row.memory); }}};
 }
 
@@ -392,11 +392,11 @@ std::string held_sentence(const tune::Tuning& tuning) {
     held.push_back("compute fusion");
   }
   if (search.exchanges.empty() && search.cross_steps.empty() && search.priorities.empty()) {
-    held.push_back("what is sent when");
+    held.push_back("the order of sending");
   }
   held.push_back("overlap");
-  held.push_back("the moment of the update");
-  return "Held as in " + quoted_name(tuning.tuned.base.name) + ": " + join_and(held) + ".";
+  held.push_back("the update");
+  return "Not varied from " + quoted_name(tuning.tuned.base.name) + ": " + join_and(held) + ".";
 }
 
 std::string source_sentence(const tune::Tuning& tuning) {
@@ -453,7 +453,7 @@ Page brief_of(const tune::Tuning& tuning) {
   constexpr int kHowFast = 2;
   std::vector<std::string> left_out{"accuracy"};
   const bool told = !tuning.shortage.empty() || !tuning.schemes.empty();
-  if (!told) left_out.emplace_back("memory\na GPU");
+  if (!told) left_out.emplace_back("memory\nper GPU");
   Table table = narrowed(alternatives_of(tuning), kHowFast, left_out);
   for (auto& line : table.lines) line.rule_before = false;
   page.add(table);

@@ -68,13 +68,13 @@ std::string ranges_text(const std::vector<tune::SizeRange>& ranges) {
 std::string size_sentence(const tune::Tuning& tuning) {
   const auto& sure = tuning.certainty;
   const auto& curve = tuning.tuned.curve;
-  const std::string within = "within " + share_text(100 * tune::kAsGood) + " of the best of them";
+  const std::string within = "within " + share_text(100 * tune::kAsGood) + " of the best";
   const bool any = sure.as_good.size() == 1 && sure.as_good.front().low == curve.front().size &&
                    sure.as_good.front().high == curve.back().size;
-  std::string text = "With these knobs buckets " +
+  std::string text = "With these settings buckets " +
                      (any ? "of any size" : ranges_text(sure.as_good)) + " are " + within;
   if (sure.as_good.size() == 1 && sure.as_good.front().low == sure.as_good.front().high) {
-    text = "With these knobs buckets of " + size_text(sure.as_good.front().low) +
+    text = "With these settings buckets of " + size_text(sure.as_good.front().low) +
            " are best, and no other size is within " + share_text(100 * tune::kAsGood);
   }
   if (sure.size_sensitivities.empty()) return text + ".";
@@ -126,9 +126,8 @@ std::string optimum_sentence(const tune::Tuning& tuning) {
               ? "the optimum for one stream with these knobs (" + programme + ", proved), and "
               : "the dynamic programme's fusion for one stream with these knobs (" + programme +
                     ", not proved to be the best), and ";
-  return text + above_text(tune::percent_above(step, tuned.lower_bound)) +
-         " the bound below which no fusion and no number of streams goes (" +
-         seconds_text(tuned.lower_bound, kSaidDigits) + ").";
+  return text + above_text(tune::percent_above(step, tuned.lower_bound)) + " the lower bound of " +
+         seconds_text(tuned.lower_bound, kSaidDigits) + " over all fusions and streams.";
 }
 
 void add_threshold(const tune::Tuning& tuning, Sentences& sentences) {
@@ -163,8 +162,7 @@ std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
   }
   text += ", " + share(bottleneck.communication()) + " exposed communication";
   if (bottleneck.communication() > 0) {
-    text += " (" + share_text(100 * bottleneck.start_up_share) +
-            " of the collectives' time is latency)";
+    text += " (" + share_text(100 * bottleneck.start_up_share) + " of collective time is latency)";
   }
   return text + ".";
 }
@@ -193,9 +191,9 @@ std::string break_even_sentence(const tune::Tuning& tuning, const tune::BreakEve
     text += nodes ? "; it is faster from " + key_words(even, *even.value) + " on"
                   : "; it is faster below " + key_words(even, *even.value);
   } else {
-    text += std::string("; it ") +
-            (even.pays_now() ? "is faster everywhere" : "is faster nowhere") + " from " +
-            key_words(even, even.least) + " to " + key_words(even, even.most);
+    text += std::string("; it is ") + (even.pays_now() ? "faster" : "slower") +
+            " at all that was tried, " + key_words(even, even.least) + " to " +
+            key_words(even, even.most);
   }
   return text + ".";
 }
@@ -235,10 +233,8 @@ void add_training(const tune::Tuning& tuning, Sentences& sentences) {
   const bool said =
       training_of_best(tuning) != measure::TrainingChange::kSame;  // in the first lines
   if (said || !input::changes_training(tuned.winner().strategy)) return;
-  std::string text =
-      quoted_name(tuned.winner().strategy.name) +
-      " changes the training itself (sparser, coarser or rarer communication): what that "
-      "does to accuracy is not predicted.";
+  std::string text = quoted_name(tuned.winner().strategy.name) +
+                     " changes the training; the effect on accuracy is not predicted.";
   for (const auto& ranked : tuned.ranking) {
     if (input::changes_training(ranked.strategy)) continue;
     text += " The best that trains as before is " + quoted_name(ranked.strategy.name) + ", " +
@@ -281,7 +277,7 @@ std::string beside_config(const tune::Emitted& emitted) {
 void add_emission(const tune::Tuning& tuning, const tune::Emitted& emitted, Sentences& sentences) {
   if (emitted.exact) {
     sentences.push_back(tuning.emitted_dialect + " can express the best exactly: " +
-                        seconds_text(emitted.step_time, kSaidDigits) + " a step when read back." +
+                        seconds_text(emitted.step_time, kSaidDigits) + " per step when read back." +
                         beside_config(emitted));
     return;
   }
@@ -291,7 +287,7 @@ void add_emission(const tune::Tuning& tuning, const tune::Emitted& emitted, Sent
       (percent > 0 ? tuning.emitted_dialect + " cannot express the best; of what it can ("
                    : "Of what " + tuning.emitted_dialect + " can express (") +
       plural(emitted.searched, "configuration") + " evaluated) the best takes " +
-      seconds_text(emitted.step_time, kSaidDigits) + " a step when read back, " +
+      seconds_text(emitted.step_time, kSaidDigits) + " per step when read back, " +
       (percent > 0 ? above_text(percent) + " it" : share_text(-percent) + " below the best here") +
       ". The difference: " + emitted.difference + "." + beside_config(emitted));
 }
@@ -324,7 +320,7 @@ std::string network_sentence(const tune::Tuning& tuning) {
   std::string text = waits < kLittle ? "It is not the network"
                      : waits < kMost ? "It is the network in part"
                                      : "It is the network";
-  text += ": of the baseline's " + seconds_text(metrics.step_time, kSaidDigits) + " a step " +
+  text += ": of the baseline's " + seconds_text(metrics.step_time, kSaidDigits) + " per step " +
           seconds_text(metrics.exposed, kSaidDigits) + " wait for it";
   // Steps that hardly wait say nothing of what it carries.
   if (waits < kLittle) return text + ".";
@@ -350,8 +346,9 @@ std::string measurement_text(const tune::NextMeasurement& next) {
   switch (next.what) {
     case tune::Probe::kLogs:
       return "`" + next.command +
-             " > nccl.log`, some seconds without the job. `syncline calibrate logs nccl.log -o "
-             "cluster.json` makes the cluster of it.";
+             " > nccl.log` (some seconds without the job), then fit the cluster: `syncline "
+             "calibrate "
+             "logs nccl.log -o cluster.json`.";
     case tune::Probe::kSteps:
       return "some steps of " + quoted_name(next.choice) + " and of " + quoted_name(next.rival) +
              ". `syncline calibrate steps` reads them as published rows.";
@@ -397,7 +394,7 @@ Json next_json(const tune::NextMeasurement& next) {
 
 std::string next_sentence(const tune::Tuning& tuning) {
   if (!tuning.next) return "";
-  return "The cheapest measurement that settles it: " + measurement_text(*tuning.next);
+  return "To decide, measure: " + measurement_text(*tuning.next);
 }
 
 namespace {
@@ -418,7 +415,7 @@ std::string slow_link_sentence(const tune::Tuning& tuning) {
   if (other != nullptr && other->metrics.step_time * kFaster <= best.step_time) {
     text += quoted_name(other->strategy.name) + " takes " +
             seconds_text(other->metrics.step_time, kSaidDigits) +
-            " a step and changes the training. ";
+            " per step and changes the training. ";
   }
   return text + "DiLoCo communicates rarely (local_sgd with an outer optimizer, docs/tune.md). ";
 }
@@ -431,7 +428,7 @@ std::string shortage_sentence(const tune::Tuning& tuning) {
   return "Nothing fits in memory as it stands; " + row.strategy.name +
          " does: " + measure::gigabytes(row.memory.total()) + " GB and " +
          seconds_text(row.metrics.step_time, kSaidDigits) +
-         " a step (80 %: " + seconds_range(row.step.low, row.step.high) +
+         " per step (80 %: " + seconds_range(row.step.low, row.step.high) +
          "). To set it: " + row.set_with + ".";
 }
 
@@ -442,7 +439,7 @@ std::string headline(const tune::Tuning& tuning) {
   const auto& sure = tuning.certainty;
   const tune::Ranked& choice = tuned.winner();
   const std::string step = seconds_text(choice.metrics.step_time, kSaidDigits) +
-                           " a step (80 %: " + seconds_range(sure.step.low, sure.step.high) + ")";
+                           " per step (80 %: " + seconds_range(sure.step.low, sure.step.high) + ")";
   const std::string baseline = quoted_name(tuned.baseline.strategy.name);
   const bool same_only = training_of_best(tuning) == measure::TrainingChange::kSame;
   const std::string same =
@@ -453,8 +450,8 @@ std::string headline(const tune::Tuning& tuning) {
   if (!fits(choice)) return shortage_sentence(tuning);
   const std::string slow = slow_link_sentence(tuning);
   if (choice.strategy.name == tuned.baseline.strategy.name) {
-    return slow + "Nothing to gain here" + same + ": the baseline " + baseline +
-           " is the best found, " + step + ".";
+    return slow + "Nothing to gain" + same + ": the baseline " + baseline + " is the best found, " +
+           step + ".";
   }
   if (fits(choice) && !fits(tuned.baseline)) {
     return slow + quoted_name(choice.strategy.name) + " is the best found that fits" + same + ": " +
@@ -463,10 +460,10 @@ std::string headline(const tune::Tuning& tuning) {
            "), which does not fit.";
   }
   if (gain_of(tuned) < kLeastGain) {
-    return slow + "Next to nothing to gain here" + same + ": the best found, " +
+    return slow + "No worthwhile gain" + same + ": the best found, " +
            quoted_name(choice.strategy.name) + ", takes " + step + ", " +
            share_text(100 * gain_of(tuned)) + " less than the baseline " + baseline + " (" +
-           seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) + "); stay with that.";
+           seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) + "). Keep the baseline.";
   }
   std::string text = slow + quoted_name(choice.strategy.name) + " is the best found" + same + ": " +
                      step + ", " + short_speedup_text(1 + gain_of(tuned)) + " (" +
@@ -483,9 +480,8 @@ std::vector<std::string> certainty_sentences(const tune::Tuning& tuning) {
   if (!sure.as_good.empty()) list.push_back(size_sentence(tuning));
   if (!tuning.defaults.empty()) list.push_back(defaults_sentence(tuning));
   const auto [uncertainty, share] = measure::widest(sure.choice);
-  list.push_back("What makes the step time uncertain is above all " +
-                 std::string(measure::words_of(uncertainty)) + " (" + share_text(100 * share) +
-                 " of the interval's square).");
+  list.push_back("Main uncertainty: " + std::string(measure::words_of(uncertainty)) + " (" +
+                 share_text(100 * share) + " of the variance).");
   return list;
 }
 

@@ -72,7 +72,7 @@ std::vector<Field<measure::ValidatedRow>> fields_of(const measure::Validation& v
            [&validation](Row row) { return measure::measured_speedup(validation, row); }},
           {{"speedup,\npublished", "published_speedup", kSpeedup, 2, Column::kNoCsv, Column::kPage},
            &ValidatedRow::published_speedup},
-          {shown("sent\na step", kBytes, 5),
+          {shown("sent\nper step", kBytes, 5),
            [](Row row) {
              const Cell sent(row.bytes_sent);
              return row.bytes_sent ? sent : shown_as(sent, "not counted");
@@ -437,13 +437,14 @@ std::string interval_sentence(const measure::IntervalSummary& intervals) {
 }
 
 Page page_of(const std::vector<measure::FidelityTable>& tables) {
-  Page page{"Fidelity",
-            "How wrong our predictions are about what others have measured, and, in the set live, "
-            "about what ranks on our own machine did.",
-            {}};
+  Page page{
+      "Fidelity",
+      "Prediction errors against published measurements and, in the set live, against runs on "
+      "our own machine.",
+      {}};
   page.add(
-      "Calibrated rows were used to fit the parameters of their table; their errors say how well "
-      "the model can bend. Predicted rows were not, or were left out in turn and predicted from "
+      "Calibrated rows were used to fit the parameters of their table; their errors show the "
+      "quality of the fit. Predicted rows were not, or were left out in turn and predicted from "
       "the rest: their errors are the ones to trust.");
   if (!tables.empty()) page.add(rows_of(tables));
   page.add(overall_sentence(tables));

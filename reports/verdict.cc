@@ -203,8 +203,8 @@ std::string alone(const Study& study) {
   if (study.points.size() == 1) {
     const measure::Row& row = *study.points.front().rows.front();
     const std::string at = study.axes.empty() ? "" : " at " + point_text(row, study.axes);
-    return row.strategy + " takes " + seconds_text(row.metrics.step_time, kSaidDigits) + " a step" +
-           at + ", " + seconds_text(row.metrics.exposed, kSaidDigits) +
+    return row.strategy + " takes " + seconds_text(row.metrics.step_time, kSaidDigits) +
+           " per step" + at + ", " + seconds_text(row.metrics.exposed, kSaidDigits) +
            " of it exposed communication.";
   }
   std::vector<double> step_times;
@@ -214,12 +214,12 @@ std::string alone(const Study& study) {
   const auto [low, high] = std::minmax_element(step_times.begin(), step_times.end());
   const auto at = [&](auto found) {
     const auto place = static_cast<std::size_t>(found - step_times.begin());
-    return seconds_text(*found, kSaidDigits) + " a step at " +
+    return seconds_text(*found, kSaidDigits) + " per step at " +
            point_text(*study.points[place].rows.front(), study.axes);
   };
   const std::string name = study.points.front().rows.front()->strategy;
   if (seconds_text(*low, kSaidDigits) == seconds_text(*high, kSaidDigits)) {
-    return name + " takes " + seconds_text(*low, kSaidDigits) + " a step at every sweep point.";
+    return name + " takes " + seconds_text(*low, kSaidDigits) + " per step at every sweep point.";
   }
   return name + " takes from " + at(low) + " to " + at(high) + ".";
 }
@@ -408,27 +408,26 @@ std::string losers_sentence(const Study& study, const Names& names) {
   return sentence(clauses);
 }
 
-// Returns whether the interval leaves open on which side of the baseline a row lies that is said to
-// differ.
+// Returns whether a row is said to differ from the baseline, but its interval has both signs.
 bool undecided(const measure::Row& row) {
   const bool differs = row.speedup > kTie || row.speedup < kPays;
   return differs && row.gain.low < 1 && row.gain.high > 1;
 }
 
-// What the intervals leave open.
+// Names the rows whose intervals do not decide.
 std::string open_sentence(const Study& study, const Names& names) {
   Names clauses;
+  bool several = false;
   for (const auto& [together, outcome] : grouped(study, names, undecided)) {
     const bool opening = clauses.empty();
+    several = several || !opening || together.size() > 1;
     const Where at = where(study, outcome.places, opening, "every");
     clauses.push_back(join_and(together) +
-                      (opening ? (together.size() == 1 ? " is" : " are") +
-                                     std::string(" faster or slower than ") + study.baseline
-                               : "") +
-                      at.text);
+                      (opening ? " may be faster or slower than " + study.baseline : "") + at.text);
   }
   if (clauses.empty()) return {};
-  return "The 80 % intervals leave open whether " + sentence(clauses);
+  return joined(clauses, "; ") +
+         (several ? ": their 80 % intervals contain 1." : ": its 80 % interval contains 1.");
 }
 
 std::string upper_first(std::string text) {
@@ -454,7 +453,7 @@ std::string scaling_sentence(const Study& study) {
   if (few.rate.ranks == many.rate.ranks) return {};
   const auto ranks = [](const measure::Row& row) { return std::to_string(row.rate.ranks); };
   std::string text = quoted_name(study.baseline) + " keeps " +
-                     share_text(100 * many.rate.efficiency) + " of its samples a rank from " +
+                     share_text(100 * many.rate.efficiency) + " of its samples per rank from " +
                      ranks(few) + " to " + ranks(many) + " ranks";
   const double waits = many.metrics.exposed / many.metrics.step_time;
   constexpr double kWorthSaying = 0.05;
@@ -513,7 +512,7 @@ std::string fit_failure(const measure::Report& report) {
   const Seconds measured = *worst->published->step_time;
   return "The fit failed: " + quoted_name(worst->strategy) + " was measured at " +
          seconds_text(measured, kSaidDigits) +
-         " a step, and the nearest that fitted values give is " +
+         " per step, and the nearest that fitted values give is " +
          seconds_text(worst->metrics.step_time, kSaidDigits) +
          ". Check the seconds, the GPUs and the settings before you use what follows.";
 }

@@ -139,7 +139,7 @@ std::string applied_comment(const Scenario& scenario, const Strategy& strategy,
                      in_one_line(scenario.workload.name) + " on " + std::to_string(plan.ranks) +
                      " ranks of " + in_one_line(scenario.cluster.name) + ":\n";
   text += "# " + what_it_does(strategy, plan.buckets.size()) + ".\n";
-  text += "# Predicted: " + seconds_text(own) + " a step " +
+  text += "# Predicted: " + seconds_text(own) + " per step " +
           between(seconds_text(step.low), seconds_text(step.high)) + ".\n";
   text += "# DistributedDataParallel as it comes" +
           std::string(library_own ? "" : ", by the same collectives") + ": " + seconds_text(other) +
@@ -168,8 +168,8 @@ std::string applied_instead(const std::string& file, const tune::Tuning& tuning,
   const tune::Ranked& choice = tuning.tuned.winner();
   if (tuning.taken || &applied == &choice) return {};
   return file + " holds '" + applied.strategy.name + "' (" +
-         seconds_text(applied.metrics.step_time) + " a step): the best, '" + choice.strategy.name +
-         "', cannot be applied by a Python file, as " +
+         seconds_text(applied.metrics.step_time) + " per step): the best, '" +
+         choice.strategy.name + "', cannot be applied by a Python file, as " +
          dialect::apply_refusal(choice.strategy, tuning.scenario.workload, tuning.scenario.cluster);
 }
 

@@ -125,7 +125,7 @@ reports::Table rounds_of(const Comparison& comparison) {
 std::string verdict_of(const Comparison& comparison) {
   if (comparison.times[1].empty()) return "Nothing was compared: no round is complete.";
   const FasterBy by = faster_by(comparison);
-  const std::string what = comparison.of_steps ? " a step" : " a run";
+  const std::string what = comparison.of_steps ? " per step" : " per run";
   const std::string times =
       reports::seconds_text(median(comparison.times[0]), reports::kSaidDigits) + " -> " +
       reports::seconds_text(median(comparison.times[1]), reports::kSaidDigits) + what;
@@ -137,9 +137,9 @@ std::string verdict_of(const Comparison& comparison) {
   const std::string range = reports::short_speedup_text(by.interval->low) + " to " +
                             reports::short_speedup_text(by.interval->high);
   if (by.interval->low <= 1 && by.interval->high >= 1) {
-    return rounds + " leave open which is faster: the second is " +
+    return "Not decided by " + rounds + ": the second is " +
            reports::short_speedup_text(by.factor) + " as fast (95 %: " + range + "), " + times +
-           ".";
+           ". More --rounds narrow that.";
   }
   const bool faster = by.factor > 1;
   return std::string("The second is ") + (faster ? "faster: " : "slower: ") +
@@ -153,11 +153,11 @@ reports::Page page_of(const Comparison& comparison) {
   page.add(verdict_of(comparison));
   page.add(rounds_of(comparison));
   page.add(reports::Items{"Commands", comparison.commands});
-  page.add(std::string("Measured: the commands ran in turns, the first one first in odd rounds. ") +
-           (comparison.of_steps
-                ? "A time is the median of the later three quarters of a run's steps."
-                : "A time is that of the whole run: its output names no step times "
-                  "(--figure finds them)."));
+  page.add(
+      std::string("Measured: the commands ran alternately, the first one first in odd rounds. ") +
+      (comparison.of_steps ? "A time is the median of the later three quarters of a run's steps."
+                           : "A time is that of the whole run: its output names no step times "
+                             "(--figure finds them)."));
   if (comparison.interrupted) page.add("Interrupted: rounds are missing.");
   return page;
 }
@@ -245,14 +245,12 @@ int run(const CompareVerb& verb) {
 
 VerbAction add_compare(CLI::App& verb) {
   auto options = std::make_shared<CompareVerb>();
-  verb.add_option("commands", options->commands, "two commands, each as a shell's line")
-      ->required()
-      ->expected(2);
+  verb.add_option("commands", options->commands, "two shell commands")->required()->expected(2);
   verb.add_option("--rounds", options->rounds, "runs of each")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   verb.add_option("--figure", options->figure,
-                  "expression with a group that finds a step's seconds (default: the usual words)")
+                  "regex whose group is the step time in seconds (default: usual logs)")
       ->type_name("REGEX");
   verb.add_flag("--rate", options->rate, "--figure names a rate: more is faster");
   add_format(verb, options->output);

@@ -65,7 +65,7 @@ std::string steps_text(const ImportedJob& job, const Step& step) {
   std::string text = plural(steps.size(), "step") + ": " + range(&Step::gpu) + " on the GPU";
   const bool timed = std::ranges::any_of(steps, [](const Step& one) { return one.cpu > 0; });
   if (timed) text += ",\n             " + range(&Step::cpu) + " on the CPU";
-  if (steps.size() > 1) text += "; step " + std::to_string(step.number) + " stands for them";
+  if (steps.size() > 1) text += "; step " + std::to_string(step.number) + " is representative";
   return text;
 }
 
@@ -79,7 +79,7 @@ std::string facts(const ImportedJob& job) {
   if (whole) text += "  layout     " + job::layout_text(*whole, job.observed.world_size) + "\n";
   const std::string own = job::own_collectives(*step);
   if (!own.empty() && !whole)
-    text += "  job        not plain data-parallel: " + own + " a step of its own\n";
+    text += "  job        not plain data-parallel: " + own + " per step of its own\n";
   const Bytes told = job::gradient_bytes(*step);
   const Bytes sent = bucket_bytes(*step);
   text += "  gradients  " + count_text(step->gradients.size()) + ", " + bytes_text(told);
@@ -130,7 +130,7 @@ Grid parts_grid(const Step& step) {
   }
   add("the step on the GPU", step.gpu, sum, true);
   const Seconds idle = step.idle + step.between_idle;
-  if (idle > 0) add("  of it nothing runs (host)", idle, idle);
+  if (idle > 0) add("  GPU idle (host-bound)", idle, idle);
   return grid;
 }
 
