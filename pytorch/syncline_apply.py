@@ -26,6 +26,7 @@ import contextlib
 import datetime
 import functools
 import hashlib
+import importlib
 import itertools
 import math
 import os
@@ -88,6 +89,16 @@ def apply(model, optimizer, *, strategy=None, find_unused_parameters=False, time
             exchange.buffers = _same_types(model.buffers())
     _around_step(optimizer, exchange.before_step, exchange.after_step)
     return (_AppliedFarApart if "outer" in local else Applied)(model, exchange)
+
+
+def autotune(model, optimizer, **how):
+    """Gives a module that finds out while it trains how its gradients are best exchanged: see
+    autotune of syncline_tuner.py, which is next to this file."""
+    try:
+        tuner = importlib.import_module("syncline.tuner" if __package__ else "syncline_tuner")
+    except ModuleNotFoundError as error:
+        _fail(f"{error.name} is missing: `syncline record -o FOLDER` writes all that autotune takes")
+    return tuner.autotune(model, optimizer, **how)
 
 
 class Applied(torch.nn.Module):
@@ -585,21 +596,29 @@ class _Reducer:
         self.on = True
         self.trained = trained
         self.optimizer = optimizer
+        self.find_unused = find_unused
+        self.buffers = []  # the model's, by type
+        self.begins = True  # the next forward pass is the first one of a step
+        self.become(strategy, lanes)
+        self.hooks = [self._hook(name, parameter) for name, parameter in trained.items()]
+
+    def become(self, strategy, lanes):
+        """From the next step on. Gradients stay where they are until they are exchanged."""
         self.strategy = strategy
         self.lanes = lanes
-        self.find_unused = find_unused
         self.used = set()  # names with a gradient since the last exchange, find_unused alone
         self.at_end = strategy.get("overlap", 1) == 0
         self.step = 0
-        self.here = []  # names, in the order of readiness
+        self.here = {}  # names, in the order of readiness
         self.next = 0  # bucket
-        self.buffers = []  # the model's, by type
-        self.begins = True  # the next forward pass is the first one of a step
         if any(bucket.get("codec") == "dgc" for bucket in strategy["buckets"]):
-            _check_sgd(optimizer)
-        names = _matched(strategy["gradients"], trained, "parameter")
+            _check_sgd(self.optimizer)
+        names = _matched(strategy["gradients"], self.trained, "parameter")
         self.buckets = None if names is None else self._made(names)
-        self.kept = [self._hook(name, parameter) for name, parameter in trained.items()]
+
+    def close(self):
+        for _, hook in self.hooks:
+            hook.remove()
 
     def _hook(self, name, parameter):
         def is_ready(*_):
@@ -608,11 +627,11 @@ class _Reducer:
             if self.on:
                 self._arrived(name)
         if hasattr(parameter, "register_post_accumulate_grad_hook"):  # torch 2.1
-            return parameter.register_post_accumulate_grad_hook(is_ready)
+            return None, parameter.register_post_accumulate_grad_hook(is_ready)
         with torch.enable_grad():
             accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-        accumulator.register_hook(is_ready)
-        return accumulator  # kept, or it would be gone already
+        # The accumulator is kept, or it would be gone already.
+        return accumulator, accumulator.register_hook(is_ready)
 
     def _made(self, names):
         """The strategy's buckets of these gradients, in the order of its table."""
@@ -645,17 +664,16 @@ class _Reducer:
         self.begins = self.on and torch.is_grad_enabled()
 
     def _arrived(self, name):
-        if self.buckets is not None:
+        if self.buckets is not None and not self.at_end:
             bucket = self.bucket_of[name]
             if bucket.sent:
                 _fail(f"{name} got another gradient after it was sent: several backward "
                       "passes a step need no_sync() around all but the last")
             bucket.take(name)
-            while not self.at_end and self.next < len(self.buckets) and \
-                    not self.buckets[self.next].missing:
+            while self.next < len(self.buckets) and not self.buckets[self.next].missing:
                 self._launch()
         if name not in self.here:
-            self.here.append(name)
+            self.here[name] = True
             if len(self.here) == (1 if self.find_unused else len(self.trained)):
                 torch.autograd.Variable._execution_engine.queue_callback(self._finish)
 
@@ -685,7 +703,7 @@ class _Reducer:
             self._leave_unused(left)
         for bucket in self.buckets:
             bucket.begin_step()
-        self.here = []
+        self.here = {}
         self.next = 0
         self.step += 1
 

@@ -99,42 +99,49 @@ def _recording(job, steps, out, name, batch):
     """Yields where the job runs a step; gives what rank 0 has written."""
     _expect_writable(job, out)
     saved = _Saved(job)
-    others = None if job.on_gpu else _Others(job)
     try:
-        for _ in range(_WARM):  # after the first step DDP sorts its buckets anew
-            yield
-        hosts = job.gathered(socket.gethostname())
-        sweeping = _sweeps(job, hosts)
-        half = _Half(job)
-        runs = yield from _run_in_turns(job, steps, [*sweeping.values(), half])
-        seen = _Seen(job, runs)
-        seen.copy_in, seen.copy_out = _copies(job, seen)
-        seen.waiting = sweeping["world"].waiting() if sweeping else (0.0, 0.0)
-        sweeps = _swept(sweeping)
-        seen.overlap = yield from _overlap(job, steps, seen, sweeps)
+        seen = yield from _looked_at(job, steps)
         if job.went_apart and job.logged("find_unused_parameters"):
             with _forgets_uses(job):
                 yield
-        seen.rounding, seen.sums = half.rates()
-        seen.memory = _memory(job)
-        seen.page = _page_time()
-        seen.selection = _selection(job, seen.overlap)
-        seen.optimizer = _optimizer_word(job)
-        crowded = _crowded(others.ranks) if others else ""
-        seen.others = others.share() if others else 0.0
     finally:
         saved.put_back()
     if job.rank != 0:
         return None
-    scenario = _scenario(job, seen, hosts, sweeps, name or type(job.module).__name__, batch)
-    notes = [note for note in (seen.busy(), seen.noise(), crowded) if note]
+    scenario = _scenario(job, seen, name or type(job.module).__name__, batch)
+    notes = [note for note in (seen.busy(), seen.noise(), seen.crowded) if note]
     if notes:
         scenario["notes"] = notes
     _write(out, json.dumps(scenario, indent=1) + "\n")
-    if sweeps and _is_replaced(_place(out)):
-        _write(_beside(out), _nccl_tests_rows(hosts, sweeps["world"]))
+    if seen.sweeps and _is_replaced(_place(out)):
+        _write(_beside(out), _nccl_tests_rows(seen.hosts, seen.sweeps["world"]))
     print(_summary(job, seen, notes, out), flush=True)
     return scenario
+
+
+def _looked_at(job, steps):
+    """Yields where the job runs a step; gives all that was seen of them."""
+    others = None if job.on_gpu else _Others(job)
+    for _ in range(_WARM):  # after the first step DDP sorts its buckets anew
+        yield
+    hosts = job.gathered(socket.gethostname())
+    sweeping = _sweeps(job, hosts)
+    half = _Half(job)
+    runs = yield from _run_in_turns(job, steps, [*sweeping.values(), half])
+    seen = _Seen(job, runs)
+    seen.hosts = hosts
+    seen.copy_in, seen.copy_out = _copies(job, seen)
+    seen.waiting = sweeping["world"].waiting() if sweeping else (0.0, 0.0)
+    seen.sweeps = _swept(sweeping)
+    seen.overlap = yield from _overlap(job, steps, seen, seen.sweeps)
+    seen.rounding, seen.sums = half.rates()
+    seen.memory = _memory(job)
+    seen.page = _page_time()
+    seen.selection = _selection(job, seen.overlap)
+    seen.optimizer = _optimizer_word(job)
+    seen.crowded = _crowded(others.ranks) if others else ""
+    seen.others = others.share() if others else 0.0
+    return seen
 
 
 class _Loop:
@@ -339,6 +346,10 @@ sys.excepthook = _tell
 class _Job:
     """The model, who trains it together, and the clock of the device that it lives on."""
 
+    sweep = _SWEEP  # seconds
+    rounds = 5  # of all-reduces at the least
+    narrows = True  # settings that round or thin out gradients are asked for, too
+
     def __init__(self, model, optimizer):
         self.model = model
         self.is_ddp = hasattr(model, "no_sync") and hasattr(model, "_get_ddp_logging_data")
@@ -424,6 +435,11 @@ class _Job:
             taken.append(time.perf_counter() - begin)
         return statistics.median(taken[1:])
 
+    def without_exchange(self):
+        """While entered, backward passes do not communicate."""
+        self.went_apart = True
+        return self.model.no_sync()
+
     def logged(self, key, default=None):
         """What DDP says of itself."""
         return self.model._get_ddp_logging_data().get(key, default) if self.is_ddp else default
@@ -506,10 +522,25 @@ class _Step:
     def begin_pass(self):
         """Of several passes the marks are those of the last one, which exchanges the gradients."""
         if "backward_end" in self.marks:
-            for what in ("forward", "backward", "backward_end"):
+            for what in ("forward", "backward", "backward_end", "put_off_end"):
                 self.marks.pop(what, None)
             self.ready = {}
         self.first("forward")
+
+    def put_off(self):
+        """The pass ends, but for the exchange of its gradients, which counts for nothing."""
+        self.last("backward_end")
+        if self.beside:
+            self.beside.wait()
+        self.first("put_off_end")
+
+    def end_pass(self):
+        if "put_off_end" in self.marks:
+            self.last("put_off_end")
+            return
+        self.last("backward_end")
+        if self.beside:
+            self.beside.wait()
 
     def start_beside(self, name):
         if self.beside and self.backwards >= self.job.passes:
@@ -522,7 +553,8 @@ class _Step:
 
     def times(self):
         """Once the device is done."""
-        times = {"step": self.seconds("begin", "end"),
+        put_off = self.seconds("backward_end", "put_off_end")
+        times = {"step": self.seconds("begin", "end") - put_off,
                  "forward": self.seconds("forward", "backward"),
                  "backward": self.seconds("backward", "backward_end"),
                  "update": self.seconds("update", "update_end"),
@@ -594,9 +626,7 @@ class _Watch:
             finally:
                 depth -= 1
                 if depth == 0:
-                    self.step.last("backward_end")
-                    if self.step.beside:
-                        self.step.beside.wait()
+                    self.step.end_pass()
         torch.autograd.backward = backward  # Tensor.backward calls it by this name
         self.undo.callback(setattr, torch.autograd, "backward", original)
 
@@ -672,8 +702,7 @@ def _run_block(job, kind, exchanges=None):
         watch = None
         forgets = _nothing
         if kind == "alone" and job.is_ddp:
-            stack.enter_context(job.model.no_sync())
-            job.went_apart = True
+            stack.enter_context(job.without_exchange())
         elif job.went_apart and job.logged("find_unused_parameters"):
             forgets = stack.enter_context(_forgets_uses(job))
         if kind != "plain":
@@ -919,7 +948,7 @@ class _Sweep:
             self.counts.append(min(largest, self.counts[-1] * 2))
         self.payload = torch.zeros(largest, device=job.device)
         self._round()
-        self.rounds = max(5, min(200, int(_SWEEP / sum(self._round()))))
+        self.rounds = max(job.rounds, min(200, int(job.sweep / sum(self._round()))))
         self.taken = []
 
     def _round(self):
@@ -1149,7 +1178,7 @@ class _Half:
     def go_on(self, turns):
         """The next one's share of so many turns: what disturbs a machine for a second would count
         for all samples of it."""
-        if self.job.ranks == 1:
+        if self.job.ranks == 1 or not self.job.narrows:
             return
         # Sums of values too small for 16 bits to hold them whole take a processor twice as long: it
         # is the job's own that count.
@@ -1208,7 +1237,7 @@ def _selection(job, overlap):
     """(elements a second, seconds besides) with which DGC encodes: by itself, the largest gradient
     and one of next to no elements. Where an element costs more in a step, in which one gradient
     after the other comes by and two threads share the caches, it is that."""
-    if job.ranks == 1:
+    if job.ranks == 1 or not job.narrows:
         return 0.0, 0.0
     largest = max(gradient.numel() for gradient in job.gradients.values())
     small = min(1024, largest)
@@ -1273,7 +1302,7 @@ def _is_coded(job, name, besides=0):
     """Whether its gradient is encoded, besides so many elements. On CPUs: on a GPU that would take
     memory that the job may need."""
     gradient = job.gradients[name]
-    return (not job.on_gpu and besides + gradient.numel() <= _CODED
+    return (job.narrows and not job.on_gpu and besides + gradient.numel() <= _CODED
             and gradient.dtype == torch.float32 and name not in job.sparse_rows)
 
 
@@ -1618,14 +1647,14 @@ def _hook(job):
     return _HOOKS.get(hook, hook)
 
 
-def _scenario(job, seen, hosts, sweeps, name, batch):
+def _scenario(job, seen, name, batch):
     strategy = {"name": "as recorded", "dialect": "pytorch", "config": _config(job)}
     if seen.sums_last:
         strategy["config"]["no_sync"] = True
     measured = {"strategy": strategy["name"], "step_time_s": _round(seen.median("plain", "step")),
                 "source": f"median of {len(seen.runs['plain'])} steps of the job itself, half of "
                           f"them within {100 * seen.spread('plain'):.1f} %"}
-    cluster = _cluster(job, hosts, sweeps)
+    cluster = _cluster(job, seen.hosts, seen.sweeps)
     device = cluster["device"]
     if seen.overhead() > 0 and not _broadcasts(job):
         device["data_parallel_overhead_us"] = _round(seen.overhead() * 1e6)

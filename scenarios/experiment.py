@@ -41,14 +41,12 @@ def syncline(*arguments, environment=None, captured=True):
 
 def in_lab(options, ranks, rate, script, *arguments):
     """Runs a script of ranks behind links of that rate ("50mbit", "50mbit-50ms": with that latency);
-    syncline_record lies in options.folder."""
+    what a job imports is in options.folder."""
     rate, _, latency = rate.partition("-")
-    recorder = options.folder / "syncline_record.py"
-    recorder.unlink(missing_ok=True)
-    syncline("record", "-o", recorder)
+    syncline("record", "-o", options.folder)
     environment = dict(os.environ, PYTHONPATH=f"{options.folder}:{ROOT / 'scenarios'}",
-                       PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1",
-                       **HELD_MEMORY)
+                       PYTHONDONTWRITEBYTECODE="1", SYNCLINE=SYNCLINE, OMP_NUM_THREADS="1",
+                       OPENBLAS_NUM_THREADS="1", **HELD_MEMORY)
     syncline("lab", "--ranks", ranks, "--rate", rate, "--latency", latency.removesuffix("ms") or 0,
              "--", PYTHON, script, *arguments,
              environment=environment, captured=False)

@@ -6,8 +6,9 @@
     print(answer.text)                         # what the program prints; in a notebook: answer
 
 init, run, tune, explain, plan, calibrate, validate and import_job answer as the program's verbs of these names do;
-docs/ tell what they mean. syncline.record and syncline.apply are the modules for PyTorch jobs: they
-are imported when they are first used, and need torch.
+docs/ tell what they mean. syncline.record and syncline.apply are the modules for PyTorch jobs, and
+syncline.autotune(model, optimizer) is for a job that tunes itself: they are imported when they are
+first used, and need torch.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any, Mapping, Optional, Sequence, Union
 from syncline import _core
 
 __version__ = _core.version
-__all__ = ["Answer", "InputError", "MachineError", "apply", "calibrate", "explain", "import_job",
+__all__ = ["Answer", "InputError", "MachineError", "apply", "autotune", "calibrate", "explain", "import_job",
            "init", "plan", "record", "run", "tune", "validate"]
 
 Path = Union[str, "_os.PathLike[str]"]
@@ -475,4 +476,6 @@ def _input_error(verb: str, message: str, below: Sequence[str], given: str) -> I
 def __getattr__(name: str) -> Any:
     if name in ("record", "apply"):
         return _importlib.import_module(f"syncline.{name}")
+    if name == "autotune":
+        return _importlib.import_module("syncline.tuner").autotune
     raise AttributeError(f"module 'syncline' has no attribute '{name}'")

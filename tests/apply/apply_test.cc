@@ -25,17 +25,21 @@ using test::python;
 const std::string kFolder = SYNCLINE_SOURCE_DIR "/pytorch";
 const std::string kScript = kFolder + "/syncline_apply.py";
 const std::string kJobs = SYNCLINE_SOURCE_DIR "/tests/apply/jobs.py";
+const std::string kTuned = SYNCLINE_SOURCE_DIR "/tests/apply/tuned.py";
 const std::string kNet = SYNCLINE_SOURCE_DIR "/tests/apply/net.json";
 
-// What the ranks of a job of jobs.py said; `modules`: the folder of its syncline_apply.py.
+// What the ranks of a job of `script` said; `modules`: the folder of its syncline_apply.py.
 std::vector<test::Ran> ran_job(const std::string& cases, int ranks, const std::string& folder,
-                               const std::string& modules = kFolder) {
+                               const std::string& modules = kFolder,
+                               const std::string& script = kJobs) {
+  test::Variables environment = test::one_thread(modules);
+  environment["SYNCLINE"] = SYNCLINE_BINARY;
   std::vector<std::unique_ptr<test::Program>> programs;
   for (int rank = 0; rank < ranks; ++rank) {
     programs.push_back(std::make_unique<test::Program>(
-        std::vector<std::string>{python(), kJobs, cases, std::to_string(rank),
+        std::vector<std::string>{python(), script, cases, std::to_string(rank),
                                  std::to_string(ranks), folder},
-        test::one_thread(modules)));
+        environment));
   }
   std::vector<test::Ran> ran;
   for (const auto& program : programs) ran.push_back(program->wait(std::chrono::seconds(400)));
@@ -43,8 +47,8 @@ std::vector<test::Ran> ran_job(const std::string& cases, int ranks, const std::s
 }
 
 void expect_to_hold(const std::string& cases, int ranks, const std::string& folder,
-                    const std::string& modules = kFolder) {
-  for (const auto& rank : ran_job(cases, ranks, folder, modules)) {
+                    const std::string& modules = kFolder, const std::string& script = kJobs) {
+  for (const auto& rank : ran_job(cases, ranks, folder, modules, script)) {
     EXPECT_EQ(rank.code, 0) << rank.out << rank.err;
   }
 }
@@ -123,6 +127,33 @@ TEST_F(Apply, ARankThatIsKilledEndsTheOthers) {
     EXPECT_EQ(ran[1].signal, SIGKILL) << what;
     expect_loss(ran[0], "0");
     expect_loss(ran[2], "2");
+  }
+}
+
+// Whatever settings a job tries and keeps, it trains as with DistributedDataParallel, to the bit.
+TEST_F(Apply, AJobThatTunesItselfTrainsAsEver) {
+  expect_to_hold("two", 2, scratch_.folder(), kFolder, kTuned);
+}
+
+TEST_F(Apply, AJobRecordsAsksTriesAndKeepsWhileItTrains) {
+  expect_to_hold("course", 2, scratch_.folder(), kFolder, kTuned);
+}
+
+TEST_F(Apply, ARankThatIsKilledEndsAJobThatTunesItself) {
+  for (const char* what : {"killed", "killed_in_a_turn"}) {
+    const test::Scratch scratch;
+    const auto ran = ran_job(what, 2, scratch.folder(), kFolder, kTuned);
+    EXPECT_EQ(ran[1].signal, SIGKILL) << what;
+    expect_loss(ran[0], "0");
+  }
+}
+
+// One folder has all that a job imports for it.
+TEST_F(Apply, TheProgramWritesWhatAJobTunesItselfWith) {
+  const auto ran = test::syncline_run({"record", "-o", scratch_.folder()});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  for (const char* name : {"syncline_record.py", "syncline_apply.py", "syncline_tuner.py"}) {
+    EXPECT_EQ(test::text_of(scratch_.path(name)), test::text_of(kFolder + "/" + name));
   }
 }
 

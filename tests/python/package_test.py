@@ -30,7 +30,8 @@ class Installed(unittest.TestCase):
     def expect_works(self, site, *folders):
         files = {path.name for path in (site / "syncline").iterdir()}
         module = "_core.abi3.so"
-        self.assertEqual(files, {"__init__.py", "apply.py", "record.py", module, *folders})
+        files_of_jobs = {"apply.py", "record.py", "tuner.py"}
+        self.assertEqual(files, {"__init__.py", module, *files_of_jobs, *folders})
         ran = said(sys.executable, str(SOURCES / "tests/python/program.py"), FIRST,
                    cwd=self.folder, env={"PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"})
         lines = ran.splitlines()

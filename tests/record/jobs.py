@@ -607,7 +607,8 @@ def a_thread_that_encodes_is_over_with_its_block(folder):
     """Also where a step failed and nobody waited for it: Python may end at once."""
     weight = torch.zeros(100, requires_grad=True)
     weight.grad = torch.ones(100)
-    job = types.SimpleNamespace(gradients={"a": weight}, ranks=2, sparse_rows={}, on_gpu=False)
+    job = types.SimpleNamespace(gradients={"a": weight}, ranks=2, sparse_rows={}, on_gpu=False,
+                                narrows=True)
     with contextlib.closing(recorder._Coding(job, ["a"])) as coding:
         coding.tasks.put(lambda: time.sleep(0.2))
     assert not coding.thread.is_alive()
@@ -939,7 +940,8 @@ def encoding_is_that_of_the_applied_file(folder):
 
 def what_encoding_takes(folder):
     gradients = {"large": torch.zeros(1_000_000), "small": torch.zeros(1000)}
-    job = types.SimpleNamespace(gradients=gradients, ranks=2, mean=lambda values: values)
+    job = types.SimpleNamespace(gradients=gradients, ranks=2, narrows=True,
+                                mean=lambda values: values)
     alone = {1024: 1e-4, 1_000_000: 1e-2}
     with unittest.mock.patch.object(recorder, "_selection_time", lambda _, n: alone[n]):
         per_element = (1e-2 - 1e-4) / (1_000_000 - 1024)
@@ -962,7 +964,8 @@ def what_is_encoded_beside_a_step(folder):
                  "too many": torch.zeros(500), "rows": torch.zeros(20), "last": torch.zeros(400)}
     for name, one in gradients.items():
         one.grad = torch.ones_like(one)
-    job = types.SimpleNamespace(gradients=gradients, ranks=2, sparse_rows={"rows": 1}, on_gpu=False)
+    job = types.SimpleNamespace(gradients=gradients, ranks=2, sparse_rows={"rows": 1}, on_gpu=False,
+                                narrows=True)
     with unittest.mock.patch.object(recorder, "_CODED", 1000), \
             contextlib.closing(recorder._Coding(job, list(gradients))) as coding:
         assert list(coding.selections) == ["first", "last"] and coding.elements == 1000
