@@ -78,7 +78,7 @@ struct Stretch {
   int colour = kGreen;
 };
 
-// A rectangle in a lane of a figure whose upward axis has names: a part of a bar, an operation.
+// A rectangle in a lane of a figure with names on its upward axis: part of a bar, an operation.
 struct Box {
   int lane = 0;
   double from = 0;
