@@ -1,4 +1,4 @@
-// The answer of `syncline explain`: what each strategy does, its bottleneck, and the changes that
+// The answer of `syncline explain`: each strategy's behaviour and bottleneck, and the changes that
 // would gain most.
 #pragma once
 

@@ -242,7 +242,7 @@ RankedRow row_of(const tune::Tuning& tuning, const tune::Ranked& ranked,
 
 using RankedFields = std::vector<Field<RankedRow>>;
 
-// Returns speedups over each framework's defaults. They leave first: a verdict has the best one's.
+// Returns fields of speedups over each framework's defaults, which leave a screen first.
 RankedFields over_defaults(const tune::Tuning& tuning, bool for_people) {
   RankedFields over;
   for (const auto& own : tuning.defaults) {
