@@ -1,5 +1,5 @@
-// The file is one line, "HOST PORT TOKEN", that only its owner can read. Rank 0 holds a lock on it
-// while it lives (flock), so that the file of a killed run can be told from a living one's.
+// The file is one line, "HOST PORT TOKEN", that only its owner can read. Rank 0 locks it while it
+// lives (flock): an unlocked file is a killed run's.
 #include "live/rendezvous.h"
 
 #include <dlfcn.h>

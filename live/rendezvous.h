@@ -1,6 +1,6 @@
 // The rendezvous of a live run's ranks: rank 0 listens and publishes its address and the run's
-// token, in a file or over MPI (see RankEnvironment), and the other ranks wait until they can read
-// it. If a launcher gave all ranks the address, rank 0 listens there and does not publish it.
+// token, in a file or over MPI (see RankEnvironment). The other ranks wait until they can read it.
+// If a launcher gave all ranks the address, rank 0 listens there and does not publish it.
 #pragma once
 
 #include <chrono>

@@ -408,8 +408,8 @@ Table values_of(const StepFit& fit) {
   return values;
 }
 
-// Returns "Steps are off by 2.1 % in the median with the fit, and by 14 % without."; of predicted
-// rows if there are any.
+// Returns "Predicted steps are off by 2.1 % in the median with the fit, and by 14 % without."; of
+// the fitted steps if none is predicted.
 std::string fit_sentence(const StepFit& fit) {
   const bool predicted = std::ranges::any_of(fit.rows, [](const auto& row) { return !row.fitted; });
   std::vector<double> before, after;

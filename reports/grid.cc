@@ -185,7 +185,7 @@ std::vector<std::string> plain_lines(const Grid& grid, const Layout& layout,
   return lines;
 }
 
-// Returns "Left out at 80 columns: lower bound, compute."; empty if all columns are drawn.
+// Returns "Left out at 80 columns: lower bound; compute."; empty if all columns are drawn.
 std::string left_out(const Grid& grid, const Layout& layout, const Screen& screen) {
   std::string names;
   for (std::size_t c = 0; c < grid.columns.size(); ++c) {

@@ -12,7 +12,7 @@ namespace syncline::reports {
 // unknown.
 std::string memory_cell(const measure::Memory& memory);
 
-// Returns the parts of it, and whether activations are counted: "weights 32.1 GB, ...".
+// Returns the total and its parts, and whether activations are counted: "32.1 GB a GPU: ...".
 std::string memory_sentence(const measure::Memory& memory);
 
 // Returns total, weights, gradients, optimizer and buffers; activations if they are counted;

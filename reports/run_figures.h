@@ -8,8 +8,8 @@
 
 namespace syncline::reports {
 
-// Returns bars of each strategy's step, its curves over the sweep, predicted over published figures
-// and, if there are timelines, a step of the baseline and of the fastest.
+// Returns bars of each strategy's step, its curves over the sweep, predicted over published
+// figures. With timelines, also a step of the baseline and of the fastest.
 std::vector<Illustration> figures_of(const measure::Report& report);
 
 }  // namespace syncline::reports

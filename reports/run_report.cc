@@ -146,7 +146,7 @@ void add_splits(Page& page, const measure::Report& report) {
   }
 }
 
-// Returns "Computation is 95.2 % of a step of DiLoCo at ..." for the first few rows: the measure by
+// Returns "Utilisation, ...: 95.2 % with DiLoCo at ..." for the first few rows: the measure by
 // which DiLoCo's papers judge a link.
 std::string utilisation_sentence(const measure::Report& report) {
   constexpr std::size_t kFew = 6;

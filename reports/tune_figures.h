@@ -8,8 +8,8 @@
 
 namespace syncline::reports {
 
-// Returns step time over bucket size, with the range as good as the best and the frameworks'
-// defaults, and the parts of the best strategies' steps.
+// Returns step time over bucket size, with the sizes as good as the best and the frameworks'
+// defaults. Also the parts of the best strategies' steps.
 std::vector<Illustration> figures_of(const tune::Tuning& tuning);
 
 // Returns the chart of step time over bucket size alone.

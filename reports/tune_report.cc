@@ -59,7 +59,7 @@ std::string accuracy_words(const Alternative& row) {
   return beside.empty() ? text : text + " (" + beside + ")";
 }
 
-// Returns "'fp16', 84.90 ms per step, 1.26x (1.19 to 1.31x)".
+// Returns "'fp16', 84.9 ms per step, 1.26x (1.19 to 1.31x)".
 std::string figures_of_row(const Alternative& row) {
   return quoted_name(row.strategy.name) + ", " + seconds_text(row.metrics.step_time, kSaidDigits) +
          " per step, " + short_speedup_text(row.speedup) + " (" +

@@ -21,8 +21,9 @@ inline constexpr double kPays = 0.9995;
 // that do not. Of several executors, the first row's.
 std::string verdict(const measure::Report& report);
 
-// Returns that no values of the fitted keys bring the fitted rows within 6 % of the measured ones
-// in the mean: the answer is about another job. Empty if some do. The verdict begins with it.
+// Returns a sentence if no values of the fitted keys bring the fitted rows within 6 % of the
+// measured ones in the mean: the answer is about another job. The verdict begins with it. Else
+// empty.
 std::string fit_failure(const measure::Report& report);
 
 // Returns the tone of each row: best for the fastest of its sweep point, as in the verdict; faint

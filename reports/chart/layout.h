@@ -18,7 +18,7 @@ inline constexpr double kRow = 18;    // pixels of a row of text
 
 // Owns the scales of a figure and the positions of its plot, lanes and names, in pixels.
 struct PlotLayout {
-  // Requires `top`: pixels above the plot.
+  // Lays out a figure, `top` pixels below the upper edge.
   PlotLayout(const Figure& figure, double top);
 
   // Returns a position in the plot, from its upper left corner.
