@@ -22,8 +22,7 @@ inline constexpr double kPays = 0.9995;
 std::string verdict(const measure::Report& report);
 
 // Returns a sentence if no values of the fitted keys bring the fitted rows within 6 % of the
-// measured ones in the mean: the answer is about another job. The verdict begins with it. Else
-// empty.
+// measured ones in the mean, as of another job; else empty. The verdict begins with it.
 std::string fit_failure(const measure::Report& report);
 
 // Returns the tone of each row: best for the fastest of its sweep point, as in the verdict; faint
