@@ -15,7 +15,7 @@
 namespace syncline::reports {
 namespace {
 
-// Returns how many collectives per step, for how many buckets of which sizes.
+// Returns the number of collectives per step, the number of buckets and their sizes.
 std::string traffic_sentence(const plan::Plan& plan, const measure::Metrics& metrics) {
   double least = 0, most = 0;
   std::size_t encoded = 0;
@@ -53,7 +53,7 @@ std::string overlap_sentence(const plan::Plan& plan, const measure::Metrics& met
          " per step is exposed";
 }
 
-// What the step is bound by, and by how much.
+// Returns the step's bottleneck and its share.
 std::string bound_text(const measure::Bottleneck& bottleneck, const Jitter& jitter) {
   const auto share = [&](Seconds part) { return share_text(100 * part / bottleneck.step); };
   const std::string_view what = bottleneck.what();
@@ -81,7 +81,7 @@ std::string bound_text(const measure::Bottleneck& bottleneck, const Jitter& jitt
          " of the collectives' time is latency";
 }
 
-// One line of a strategy's block: a word in front of what it is about.
+// Returns one line of a strategy's block: a keyword and its text.
 std::string line(std::string_view word, const std::string& text) {
   constexpr std::size_t kWidth = 10;
   std::string start = "  " + std::string(word);
@@ -89,7 +89,7 @@ std::string line(std::string_view word, const std::string& text) {
   return start + text + "\n";
 }
 
-// Of a job that is cut beside data parallelism: where its step goes.
+// Returns the shares of a step of a job with other parallelism than data parallelism.
 std::string whole_job_line(const measure::Explained& one) {
   const measure::Bottleneck& bottleneck = *one.bottleneck;
   const auto share = [&](std::string_view word, Seconds part) {
@@ -112,7 +112,7 @@ std::string whole_job_line(const measure::Explained& one) {
                              one.doubled->step));
 }
 
-// Which link of the fabric holds collectives up, and what would cool it.
+// Returns the fabric's most loaded link, and the changes that would relieve it.
 std::string hot_link_lines(const measure::HotLink& hot) {
   std::string text = line("hot link", hot.name + ": " + seconds_text(hot.busy) +
                                           " per step, the busiest port " + seconds_text(hot.ports));
@@ -151,7 +151,7 @@ std::string training_words(measure::TrainingChange training) {
                                                        : "; changes the training";
 }
 
-// "5.1 % shorter"; what fits where today's does not may take longer.
+// Returns "5.1 % shorter"; a change that makes the job fit may take longer.
 std::string gain_words(const measure::Advice& advice) {
   const double gain = advice.gain_percent;
   return gain < 0 ? share_text(-gain) + " longer" : share_text(gain) + " shorter";
@@ -170,7 +170,7 @@ std::string advice_lines(const measure::Explained& one) {
   return text;
 }
 
-// What a rank of each stage holds, the first stage's first.
+// Returns the memory of a rank of each stage, the first stage's first.
 std::string stages_line(const Scenario& scenario, const Strategy& strategy) {
   std::string text;
   for (const measure::Memory& memory : measure::memory_by_stage(scenario, strategy)) {
@@ -220,7 +220,7 @@ Page page_of(const measure::Explanation& explanation) {
   return page;
 }
 
-// Which strategy is the fastest of those that fit, what holds it up, and what would gain most.
+// Returns the fastest strategy of those that fit, its bottleneck, and the best change.
 std::string verdict_of(const measure::Explanation& explanation) {
   if (explanation.strategies.empty()) return "";
   const measure::Explained& best = *fastest_of(explanation);
@@ -242,7 +242,7 @@ std::string verdict_of(const measure::Explanation& explanation) {
   if (best.bottleneck) text += ", bound by " + std::string(best.bottleneck->what());
   text += ".";
   if (best.advice.empty()) return text;
-  // As `tune` does: what changes the training comes after what does not.
+  // As in `tune`: changes that keep the training come first.
   using measure::TrainingChange;
   const auto same =
       std::ranges::find(best.advice, TrainingChange::kSame, &measure::Advice::training);

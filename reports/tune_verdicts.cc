@@ -36,12 +36,12 @@ double gain_of(const tune::Tuned& tuned) {
   return tuned.baseline.metrics.step_time / tuned.winner().metrics.step_time - 1;
 }
 
-// A size of nothing leaves each gradient alone.
+// Returns a size in words; a size of 0 leaves each gradient alone.
 std::string size_text(Bytes bytes) {
   return bytes == 0 ? "one gradient" : bytes_text(bytes, kSaidDigits);
 }
 
-// "from 1 MiB to 3 MiB, 8 MiB and 2 narrower ranges".
+// Returns "from 1 MiB to 3 MiB, 8 MiB and 2 narrower ranges".
 std::string ranges_text(const std::vector<tune::SizeRange>& ranges) {
   constexpr std::size_t kTold = 4;
   const auto width = [](const tune::SizeRange& range) {
@@ -64,7 +64,7 @@ std::string ranges_text(const std::vector<tune::SizeRange>& ranges) {
   return join_and(texts);
 }
 
-// Returns the sizes that are as good, and what would make another one better.
+// Returns the sizes that are as good, and the uncertainty that would make another one better.
 std::string size_sentence(const tune::Tuning& tuning) {
   const auto& sure = tuning.certainty;
   const auto& curve = tuning.tuned.curve;
@@ -90,7 +90,8 @@ std::string size_sentence(const tune::Tuning& tuning) {
          share_text(worst.lost_percent) + " slower.";
 }
 
-// A framework's default may beat the best of a search that holds what the framework does otherwise.
+// Returns the losses by frameworks' defaults. A knob that the search did not vary may beat the
+// best.
 std::string defaults_sentence(const tune::Tuning& tuning) {
   constexpr double kFaster = -0.1;  // percent; nearer to the best is as good
   std::vector<std::string> losses;
@@ -106,7 +107,7 @@ std::string defaults_sentence(const tune::Tuning& tuning) {
          " faster by a knob that this search did not vary.";
 }
 
-// "no more than 0.05 %" reads better than "0.0 %" where something is there.
+// Returns "less than 0.05 % above" instead of "0.0 %" for a small difference.
 std::string above_text(double percent) {
   if (percent <= 1e-6) return "at";
   if (percent < 0.05) return "less than 0.05 % above";
@@ -136,7 +137,7 @@ void add_threshold(const tune::Tuning& tuning, Sentences& sentences) {
   const tune::Ranked& threshold = *tuned.best_threshold;
   const double percent =
       tune::percent_above(threshold.metrics.step_time, tuned.winner().metrics.step_time);
-  if (percent <= 1e-6) return;  // nothing that the best does not say
+  if (percent <= 1e-6) return;  // the same as the best
   sentences.push_back("The best single size is " + quoted_name(threshold.strategy.name) + ": " +
                       seconds_text(threshold.metrics.step_time, kSaidDigits) + ", " +
                       above_text(percent) + " the best.");
@@ -263,7 +264,7 @@ void add_averaging(const tune::Tuning& tuning, Sentences& sentences) {
   sentences.push_back(text + ".");
 }
 
-// What belongs to the configuration and does not stand in it.
+// Returns settings outside the configuration that belong to it.
 std::string beside_config(const tune::Emitted& emitted) {
   std::string text;
   if (!emitted.setting.empty()) text += " Run it with " + emitted.setting + ".";
@@ -322,7 +323,7 @@ std::string network_sentence(const tune::Tuning& tuning) {
                                      : "It is the network";
   text += ": of the baseline's " + seconds_text(metrics.step_time, kSaidDigits) + " per step " +
           seconds_text(metrics.exposed, kSaidDigits) + " wait for it";
-  // Steps that hardly wait say nothing of what it carries.
+  // Steps that hardly wait say little about the network's bandwidth.
   if (waits < kLittle) return text + ".";
   constexpr double kRounding = 1.05;
   if (share > kRounding) {
@@ -341,7 +342,7 @@ std::string network_sentence(const tune::Tuning& tuning) {
 
 namespace {
 
-// Returns the command, and what its answer is then put into.
+// Returns the command, and the input that its answer is for.
 std::string measurement_text(const tune::NextMeasurement& next) {
   switch (next.what) {
     case tune::Probe::kLogs:
@@ -359,7 +360,7 @@ std::string measurement_text(const tune::NextMeasurement& next) {
          "writes this scenario again from the job.";
 }
 
-// What would settle an open choice.
+// Adds the measurement that would decide an open choice.
 void add_next(const tune::Tuning& tuning, Sentences& sentences) {
   if (!tuning.next) return;
   const tune::NextMeasurement& next = *tuning.next;
@@ -399,13 +400,13 @@ std::string next_sentence(const tune::Tuning& tuning) {
 
 namespace {
 
-// Says that the network is too slow for everything that trains the same, and what can train over
-// it; empty: it is fast enough.
+// Returns that the network is too slow for all strategies that keep the training, and which change
+// of the training suits it. Empty: it is fast enough.
 std::string slow_link_sentence(const tune::Tuning& tuning) {
   constexpr double kWaits = 0.9, kFaster = 3;
   const measure::Metrics& best = tuning.tuned.winner().metrics;
   if (training_of_best(tuning) != measure::TrainingChange::kSame) return "";
-  if (!network_sentence(tuning).empty()) return "";  // which says what to mend first
+  if (!network_sentence(tuning).empty()) return "";  // it says what to mend first
   if (best.exposed < kWaits * best.step_time) return "";
   std::string text =
       "The network cannot carry this training: " + share_text(100 * best.exposed / best.step_time) +
@@ -420,7 +421,7 @@ std::string slow_link_sentence(const tune::Tuning& tuning) {
   return text + "DiLoCo communicates rarely (local_sgd with an outer optimizer, docs/tune.md). ";
 }
 
-// Says that nothing fits, and the remedy with other keys.
+// Returns that no strategy fits, and the remedy with other keys.
 std::string shortage_sentence(const tune::Tuning& tuning) {
   const bool remedied = !tuning.fits && tuning.alternatives.size() > 1;
   if (!remedied) return "Nothing here fits in memory: " + tuning.shortage.words() + ".";

@@ -17,7 +17,7 @@
 namespace syncline::reports {
 namespace {
 
-// A name may hold anything, but ends no comment.
+// Returns a name without control characters, which could end a comment.
 std::string in_one_line(std::string name) {
   for (char& c : name) {
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
@@ -25,7 +25,7 @@ std::string in_one_line(std::string name) {
   return name;
 }
 
-// DistributedDataParallel as it comes, its collectives carried out like the strategy's.
+// Returns DistributedDataParallel's default strategy, with the collectives of `strategy`.
 Strategy ddp_itself(const Scenario& scenario, const Strategy& strategy) {
   const auto& ddp = *dialect::find_dialect("pytorch");
   return dialect::reading_of(ddp, Json::object(), scenario.workload, scenario.cluster,
@@ -39,7 +39,7 @@ std::string how_often(const LocalSgd& local) {
          " steps,\n# as the loss tells: the job calls model.loss(value) in each step";
 }
 
-// "3 buckets on 2 streams, fp16, in groups of 8 ranks".
+// Returns "3 buckets on 2 streams, fp16, in groups of 8 ranks".
 std::string what_it_does(const Strategy& strategy, std::size_t buckets) {
   std::string text = plural(buckets, "bucket");
   const auto streams = static_cast<std::size_t>(strategy.streams);
@@ -59,7 +59,7 @@ std::string between(const std::string& low, const std::string& high) {
 
 std::string change_text(double ratio) { return percent_text(100 * (ratio - 1)); }
 
-// How the collectives come to run as they were evaluated.
+// Returns how the job gets the collectives that were evaluated.
 std::string library_comment(const Scenario& scenario, const Strategy& strategy) {
   const std::string setting = dialect::nccl_setting(strategy, scenario.workload, scenario.cluster);
   if (!setting.empty()) return "# Run the job with '" + setting + "' (NCCL 2.24 or later).\n";
