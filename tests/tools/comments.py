@@ -57,6 +57,12 @@ need needs feed embed speed seed shed exceed proceed bed fed red need unused adv
 unsigned read put set cut run
 """.split())
 
+# Last words of a name that are no noun.
+_ENDINGS = set("""
+among apart as at away before by for forward from in inside instead into now of on out over place to together
+up upwards with
+""".split())
+
 _FUNCTION = re.compile(
     r"(?:(?:inline|static|virtual|explicit|constexpr|friend|template\s*<[^>]*>|\[\[\w+\]\])\s+)*"
     r"(?P<type>[\w:<>,&*\s]*?)[\s&*]*(?P<name>~?\b[a-z_A-Z]\w*)\s*\(")
@@ -100,8 +106,9 @@ def names_of_functions(text):
 
 
 def is_participle(name):
-    first = name.split("_")[0]
-    if first in _NO_PARTICIPLES:
+    """Whether a name is a participle without its noun: "kept", "bound_to"; "quoted_name" is a noun."""
+    first, *rest = name.split("_")
+    if first in _NO_PARTICIPLES or (rest and rest[-1] not in _ENDINGS):
         return False
     return first in _PARTICIPLES or (first.endswith("ed") and len(first) > 3)
 

@@ -59,7 +59,9 @@ int Class::held(int a) {
         self.assertEqual(figures["blocks with 'what'"], 100 / 3)
         self.assertEqual(figures["names in backquotes that no code has"], 1)
         self.assertTrue(comments.is_participle("held"))
+        self.assertTrue(comments.is_participle("bound_to"))
         self.assertFalse(comments.is_participle("needs"))
+        self.assertFalse(comments.is_participle("quoted_name"))
 
     def test_a_tree_with_offences_fails(self):
         for text, code in (("Plain words.", 0), ("The strategy pays.", 1), (_LONG, 1),
