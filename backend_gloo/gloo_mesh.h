@@ -45,12 +45,9 @@ class GlooMesh {
   std::unique_ptr<State> state_;
 };
 
-// Gloo itself opens a listening port for each pair of ranks and takes the first caller for the
-// peer.
-//
+// Gloo itself opens a port for each pair of ranks and takes the first caller for the peer.
 
-// Returns Gloo's context over existing connections. `pairs`: sockets by rank, none for `rank`.
-// Throws Gloo's exceptions.
+// Returns Gloo's context over existing connections. `pairs`: by rank, none for `rank`. Throws.
 std::shared_ptr<gloo::transport::Context> gloo_context(int rank, std::vector<live::Socket> pairs,
                                                        std::chrono::milliseconds timeout);
 
