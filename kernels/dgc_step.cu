@@ -322,8 +322,8 @@ SYNCLINE_BLOCK_ALGORITHM void list_tile(KernelBlock& block, DgcShared& shared,
 
 // ---- The threshold ------------------------------------------------------------------------------
 //
-// A block finds the threshold from histograms: the k-th largest key is in the bin in which the
-// count from the top first reaches k. The elements of that bin give its further bits in the same
+// A block finds the threshold from histograms: the k-th largest key is in the bin that makes the
+// count from the top reach k. The elements of that bin give its further bits in the same
 // way. Three rounds of 11, 10 and 10 bits are enough. The last block of a tensor in a round reads
 // the tensor's histogram, clears it for the next round and stores the result in the tensor's state.
 

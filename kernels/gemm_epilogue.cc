@@ -14,8 +14,8 @@
 // each read and write y once more.
 //
 // Gelu is cublasLt's here, with tanh in place of erf: at most 5e-4 from elementwise.cu's; its
-// reference is Nonlinearity::kGeluTanh. cublasLt's relu of a NaN is undefined: use add_activation
-// if a NaN must stay.
+// reference is Nonlinearity::kGeluTanh. cublasLt does not specify the relu of a NaN: use
+// add_activation if a NaN must stay.
 //
 // cublasLt is loaded (dlopen) at the first call. It runs the first answer of its heuristics for the
 // shape, the arrays' alignment and the bytes of workspace. The answer is stored per device, so that

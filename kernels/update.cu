@@ -3,8 +3,7 @@
 // 149, 642 and 1983.
 //
 // Arrays at multiples of 16 bytes run at full speed, as do arrays with equal misalignment. Elements
-// are computed independently, in fp32: the result depends neither on the grid nor on a bucket's
-// division.
+// are computed independently, in fp32: neither grid nor buckets change the result.
 #include "kernels/kernels.h"
 
 #include <cmath>

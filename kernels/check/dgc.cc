@@ -110,8 +110,7 @@ class DgcCase {
   }
 
  private:
-  // Compares one tensor. `packed_at`: the beginning of its part of the message, advanced to the
-  // next.
+  // Compares one tensor and advances `packed_at`, the beginning of its part of the message.
   std::string compare(std::size_t i, const DgcStep& step, const std::vector<std::uint32_t>& indices,
                       const Values& values, const DgcReport& report, std::size_t* packed_at) {
     CheckedTensor& host = hosts_[i];

@@ -46,8 +46,8 @@ double gelu_slope_slack(double z) {
   return kTanh / 2 * (1 + 2 * std::fabs(z) * steep);
 }
 
-// One case of the program. It accepts cublasLt's answer that it has no kernel only if the arrays
-// are not aligned or there is no workspace, which cublasLt need not support.
+// One case of the program. cublasLt may refuse it only if the arrays are not aligned or there is no
+// workspace, which it need not support.
 class Case {
  public:
   Case(Checks& checks, std::string name, bool aligned)
@@ -215,8 +215,7 @@ class Network {
     case_.judge(product, worst, array.intact() && db_.intact() && shared_intact());
   }
 
-  // Checks the first layer's weight gradient, with random values for h's gradient: any matrix will
-  // do.
+  // Checks the first layer's weight gradient, with random values as h's gradient.
   void check_weight_gradient() {
     const auto dh = random_elements<T>(n_.rows * n_.hidden, 6);
     DeviceArray<T> device_dh(dh, offset_);

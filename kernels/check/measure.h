@@ -1,6 +1,6 @@
-// Results of the kernels' checks, and times: copies with the kernels' mixes of reads and writes,
-// launches, each kernel with the bytes that it must move, and fused kernels with the kernels that
-// they replace.
+// Results of the kernels' checks, and times of copies (with the kernels' mixes of reads and
+// writes), launches and kernels. Each kernel has the bytes that it must move; a fused one also has
+// the kernels that it replaces.
 #pragma once
 
 #include <cstddef>
