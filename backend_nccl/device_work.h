@@ -40,7 +40,7 @@ class DeviceWork {
   run::RankGradients result(const run::RankGradients& input) const;
 
  private:
-  // A bucket that the host fills, sums or reads.
+  // A bucket that the host encodes, decodes or averages.
   struct Staged {
     const run::Payload* layout = nullptr;
     std::vector<run::PayloadSlice> slices[2];  // to read from the gradients, to write to them

@@ -78,8 +78,7 @@ struct Action {
 // begins with the same gradients and an empty residual: the backward pass clears both. The payload
 // has each rank's indices in front of its values.
 //
-// Matrices of low rank are copied to their own place, as their factors are computed from them
-// twice.
+// Matrices of low rank are copied, as their factors are computed from them twice.
 //
 // Blocks of low precision are summed all to all: each member receives its part from all others,
 // sums the parts in rank order, rounds once, and sends the sum to all.

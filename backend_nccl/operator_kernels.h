@@ -29,8 +29,7 @@ struct OperatorKernel {
   bool added = false;
   std::int64_t rows = 1, inner = 1, columns = 0;
   int states = 0;
-  // Indices of values; for a product the input, the weight and the output's gradient. -1: any
-  // memory.
+  // Indices of values (product: input, weight, output's gradient). -1: any memory.
   std::array<int, 3> reads{-1, -1, -1};
   std::array<int, 2> writes{-1, -1};
   Seconds seconds = 0;  // predicted, without launch and gap

@@ -177,9 +177,8 @@ void StreamWalk::run_captured() {
   await();
 }
 
-// Returns times relative to each period's first launch. CUDA gives the time between two events in
-// fp32 milliseconds, exact only if they are close. The first launches are measured from one to the
-// next.
+// Measures each period from its first launch, and these from one to the next: CUDA gives the time
+// between two events in fp32 milliseconds, exact only if they are close.
 std::vector<run::Span> StreamWalk::spans(int rank, const ClockAnchor& begin,
                                          const ClockAnchor& end) const {
   const std::size_t count = order_.launches.size();
