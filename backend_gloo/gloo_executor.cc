@@ -202,16 +202,16 @@ class Work {
   const run::RankGradients& input_;
   GlooMesh& mesh_;
   run::RankGradients gradients_;
-  const std::vector<run::BucketUse> uses_;  // by bucket
+  const std::vector<run::BucketUse> uses_;  // per bucket
   std::vector<run::Payload> layouts_;
   std::vector<std::vector<std::byte>> payloads_;
-  std::vector<std::vector<int>> buckets_of_;     // by tensor
-  std::map<plan::StreamId, int> communicators_;  // of streams that have collectives
+  std::vector<std::vector<int>> buckets_of_;     // per tensor
+  std::map<plan::StreamId, int> communicators_;  // per stream with collectives
   const bool averages_;
   run::OuterStep outer_;
   run::RankGradients parameters_;       // if they are averaged
   run::RankGradients sent_parameters_;  // values under way for the average
-  std::vector<char> under_way_;         // by bucket
+  std::vector<char> under_way_;         // per bucket
   const std::size_t tensors_;
   std::mutex mutex_;
   Bytes sent_ = 0;

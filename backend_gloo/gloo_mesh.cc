@@ -264,7 +264,7 @@ class GlooMesh::Communicator {
   std::shared_ptr<gloo::transport::Context> context_;
   std::map<Key, std::vector<Step>> steps_;
   std::vector<std::byte> staging_;
-  std::uint64_t number_ = 0;  // of the collective
+  std::uint64_t number_ = 0;  // number of the collective
 };
 
 struct GlooMesh::State {

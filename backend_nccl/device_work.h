@@ -43,7 +43,7 @@ class DeviceWork {
   // A bucket that the host encodes, decodes or averages.
   struct Staged {
     const run::Payload* layout = nullptr;
-    std::vector<run::PayloadSlice> slices[2];  // to read from the gradients, to write to them
+    std::vector<run::PayloadSlice> slices[2];  // gradients to read, gradients to write
     CudaMemory gradients;
     CudaMemory payload;
     run::RankGradients host;
@@ -87,14 +87,14 @@ class DeviceWork {
   Communicators& communicators_;
   MemoryPlan memory_;
   CudaMemory block_;
-  std::vector<CudaMemory> products_;  // by bucket: workspace for partial sums of products
+  std::vector<CudaMemory> products_;  // per bucket: workspace for partial sums of products
   // If the host averages: the parameters, the values sent for them, and the optimizer.
   run::RankGradients parameters_, sent_;
   std::optional<run::OuterStep> outer_;
   std::mutex averaging_;
-  std::vector<int> tensors_;                     // by bucket: its first tensor
-  std::vector<std::unique_ptr<Staged>> staged_;  // by bucket; null: never staged
-  std::vector<std::unique_ptr<Sparse>> sparse_;  // by bucket; null: no sparse codec
+  std::vector<int> tensors_;                     // per bucket: its first tensor
+  std::vector<std::unique_ptr<Staged>> staged_;  // per bucket; null: never staged
+  std::vector<std::unique_ptr<Sparse>> sparse_;  // per bucket; null: no sparse codec
 };
 
 }  // namespace syncline::nccl_backend

@@ -63,7 +63,7 @@ class Waits {
 
   const plan::Plan& plan_;
   std::size_t streams_;
-  std::vector<Waited> waited_;  // by waiting stream and awaited stream
+  std::vector<Waited> waited_;  // per waiting stream and awaited stream
 };
 
 int communicator_of(const plan::Op& op, std::vector<CommunicatorKey>& keys) {

@@ -100,7 +100,7 @@ class MemoryPlan {
   const std::vector<Region>& payloads() const { return payloads_; }
   const std::vector<Region>& produced() const {
     return produced_;
-  }  // of views: the values that the backward pass copies
+  }  // views' values, which the backward pass copies
   // Momentum correction of a sparse codec's bucket; empty for other buckets.
   struct Waiting {
     Region velocity, residual;
@@ -155,7 +155,7 @@ class MemoryPlan {
 
   const plan::Plan& plan_;
   int rank_;
-  std::vector<run::BucketUse> uses_;  // by bucket
+  std::vector<run::BucketUse> uses_;  // per bucket
   bool outer_steps_;                  // the host averages parameters
   bool averages_;                     // the device averages parameters
   std::size_t tensors_;
@@ -163,15 +163,15 @@ class MemoryPlan {
   std::vector<std::vector<Action>> actions_;
   std::vector<run::Payload> layouts_;
   std::vector<Region> payloads_;
-  std::vector<Region> rows_;  // of blocks, in fp32
+  std::vector<Region> rows_;  // block codecs' numbers, in fp32
   std::vector<std::vector<Matrix>> matrices_;
-  std::vector<Region> received_;  // of blocks: parts from other members
+  std::vector<Region> received_;  // block codecs' parts from other members
   std::vector<Region> produced_;
   std::vector<Waiting> waiting_;
   std::vector<Region> gradients_;
   std::vector<Region> inputs_;
-  std::vector<std::int64_t> elements_;        // by tensor
-  std::vector<std::vector<int>> buckets_of_;  // by tensor
+  std::vector<std::int64_t> elements_;        // per tensor
+  std::vector<std::vector<int>> buckets_of_;  // per tensor
 };
 
 template <typename Put>

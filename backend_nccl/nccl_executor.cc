@@ -72,7 +72,7 @@ std::vector<char> follows_of(const plan::Plan& plan, const LaunchOrder& order) {
   return follows;
 }
 
-// Timers that stand in for computation, one per stream.
+// Timers in place of computation, one per stream.
 class Computation {
  public:
   explicit Computation(int streams)
@@ -244,7 +244,7 @@ class NcclExecutor final : public live::LiveExecutor {
   DevicePlace device_;
   std::optional<Communicators> communicators_;
   std::optional<OperatorLoad> operators_;
-  std::vector<char> follows_;  // by operation of the plan under way
+  std::vector<char> follows_;  // per operation of the plan under way
   std::string hardware_;
   std::string failure_;
   Seconds clock_error_ = 0;

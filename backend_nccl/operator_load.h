@@ -47,9 +47,9 @@ class OperatorLoad {
   const Workload& workload_;
   const Device device_;
   std::vector<OperatorKernel> kernels_;
-  std::vector<std::vector<OperatorRange>> ranges_;  // by operation of the plan
-  std::vector<std::size_t> places_;                 // by value, byte offset in read_ and written_
-  std::vector<std::size_t> states_at_;              // by operator, elements
+  std::vector<std::vector<OperatorRange>> ranges_;  // per operation of the plan
+  std::vector<std::size_t> places_;                 // per value, byte offset in read_ and written_
+  std::vector<std::size_t> states_at_;              // per operator, elements
   std::size_t states_ = 0;                          // elements of each of the optimizer's arrays
   CudaMemory read_, written_, optimizer_, channels_, workspace_, aux_;
 };

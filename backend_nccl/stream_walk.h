@@ -100,13 +100,13 @@ class StreamWalk {
   const LaunchName name_;
   std::chrono::milliseconds longest_{0};
   std::vector<CudaStream> streams_;
-  std::vector<Times> times_;          // by period and launch
-  std::vector<CudaEvent> signals_;    // by parity of the period and launch
-  std::vector<CudaEvent> crossings_;  // by stream: its fork or join
+  std::vector<Times> times_;          // per period and launch
+  std::vector<CudaEvent> signals_;    // per parity of the period and launch
+  std::vector<CudaEvent> crossings_;  // per stream: its fork or join
   CudaEvent done_{false};
   std::deque<Outstanding> outstanding_;
   int commands_ = 0;
-  int periods_ = 0;  // of the last run
+  int periods_ = 0;  // in the last run
   cudaGraphExec_t graph_ = nullptr;
 };
 

@@ -16,7 +16,7 @@ struct CompletedWord {
   std::string about;
   bool takes_value = false;
   bool repeats = false;
-  std::vector<std::string> choices;  // of its value; empty: anything, or a file
+  std::vector<std::string> choices;  // allowed values; empty: anything, or a file
 };
 
 struct CompletedVerb {

@@ -30,13 +30,13 @@ using reports::copied_number;
 struct Choice {
   std::string name;
   std::string summary;
-  std::string collectives = {};  // of an algorithm; otherwise empty
+  std::string collectives = {};  // an algorithm's; otherwise empty
 };
 
 // The words allowed in one place of a scenario or after one option.
 struct Choices {
   std::string kind;     // "algorithm"
-  std::string heading;  // of the summaries
+  std::string heading;  // heading of the summaries
   std::vector<Choice> rows = {};
 };
 

@@ -30,7 +30,7 @@ struct ModuleRows {
     std::string_view summary;
   };
   std::vector<Verb> verbs;
-  std::vector<Format> formats;  // of jobs that the module reads
+  std::vector<Format> formats;  // jobs that the module reads
   const live::Backend* backend = nullptr;
   // Searches on ranks: tune --live. Returns the exit code.
   int (*tune_live)(const TuneArguments& arguments, const input::Document& document,

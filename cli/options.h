@@ -62,7 +62,7 @@ void add_arguments(CLI::App& verb, const questions::Arguments& arguments,
 
 // The number of ranks of a verb that runs on ranks, and the way they meet.
 struct RanksOptions {
-  int ranks = 0;        // to start here; 0: a launcher has started us
+  int ranks = 0;        // ranks to start here; 0: a launcher has started us
   double timeout = 60;  // seconds
   std::string meet;     // file for rank 0's address; empty: the launcher's way
 };

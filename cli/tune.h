@@ -26,7 +26,7 @@ inline constexpr std::string_view kEmulated = "emulated";
 
 struct LiveOptions {
   std::string machine;  // "emulated": the closed-form model with noise; or a backend; empty: none
-  RanksOptions ranks;   // of a backend
+  RanksOptions ranks;   // a backend's ranks
   bool calibrate = false;  // measures the backend's links first
   bool no_check = false;
   double noise = 2;  // percent of a step

@@ -29,7 +29,7 @@ namespace {
 
 // The division of the work, which depends only on the shape.
 struct BatchNormGrid {
-  std::int64_t rows_per_tile;  // of the passes that sum
+  std::int64_t rows_per_tile;  // rows per tile in the passes that sum
   std::int64_t row_tiles;      // at most 512, so that the final sums are short
   int channel_tiles;
 };

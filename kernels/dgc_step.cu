@@ -52,12 +52,12 @@ struct DgcRow {
   float* velocity;
   float* residual;
   std::uint32_t elements;
-  std::uint32_t kept;  // at most elements
+  std::uint32_t kept;  // number to send, at most `elements`
   std::uint32_t tiles;
   std::uint32_t spans;
   std::int64_t first_tile;
   std::uint32_t first_span;
-  std::uint32_t capacity;  // of its list
+  std::uint32_t capacity;  // room in its list
   std::int64_t list_at;
   std::int64_t packed_at;
   std::uint8_t shift;     // groups of 4 are counted from element -shift on
@@ -92,7 +92,7 @@ struct DgcTensorState {
 };
 
 struct DgcTileRecord {
-  std::uint32_t start;  // in the tensor's list
+  std::uint32_t start;  // index in the tensor's list
   std::uint32_t count;
 };
 
@@ -351,7 +351,7 @@ SYNCLINE_BLOCK_ALGORITHM std::uint32_t find_bin(KernelBlock& block, DgcShared& s
                                                 std::uint32_t* histogram, std::uint32_t rank) {
   constexpr int kOwn = kDgcBins / kBlockThreads;
   struct Bins {
-    std::uint32_t counts[kOwn];  // from the top down
+    std::uint32_t counts[kOwn];  // counts from the top down
   };
   KernelBlock::Each<Bins> own;
   KernelBlock::Each<std::uint32_t> above;
@@ -434,8 +434,8 @@ SYNCLINE_BLOCK_ALGORITHM void decide_source(const DgcRow& row, const DgcShared& 
 
 struct DgcSpan {
   std::uint32_t tensor;
-  std::uint32_t in_tensor;   // from 0
-  std::uint32_t first_tile;  // of the tensor's
+  std::uint32_t in_tensor;   // index in the tensor, from 0
+  std::uint32_t first_tile;  // index among the tensor's tiles
   std::uint32_t tiles;
   const DgcRow& row;
   DgcTensorState* state;

@@ -74,7 +74,7 @@ struct GemmLayout {
   ColumnMajor d;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   std::int64_t bias_elements = 0;  // 0: none
-  std::int64_t aux_leading = 0;    // of the auxiliary matrix, bits (relu) or elements (gelu)
+  std::int64_t aux_leading = 0;    // leading dimension of aux in bits (relu) or elements (gelu)
 
   auto operator<=>(const GemmLayout&) const = default;  // NOLINT(modernize-use-nullptr)
 };
@@ -232,7 +232,7 @@ std::uint32_t alignment_of(const void* address) {
   return static_cast<std::uint32_t>(value & (~value + 1));
 }
 
-using Alignments = std::array<std::uint32_t, 5>;  // of A, B, D, the bias and the auxiliary matrix
+using Alignments = std::array<std::uint32_t, 5>;  // A, B, D, the bias and the auxiliary matrix
 
 Alignments alignments_of(const Operands& operands) {
   return {alignment_of(operands.a), alignment_of(operands.b), alignment_of(operands.d),

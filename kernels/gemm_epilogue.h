@@ -22,7 +22,7 @@ struct LinearShape {
 
 // Returns the leading dimension of an activation's auxiliary matrix [rows][columns], as cublasLt
 // accepts it. relu keeps a bit per element (z > 0), in multiples of 128 bits; gelu keeps z in the
-// elements' type, in multiples of 8 elements. No activation keeps nothing: 0.
+// elements' type, in multiples of 8 elements. Without an activation it is 0.
 inline std::int64_t linear_aux_leading(Activation activation, std::int64_t columns) {
   const std::int64_t unit = activation == Activation::kRelu ? 128 : 8;
   return activation == Activation::kIdentity ? 0 : (columns + unit - 1) / unit * unit;

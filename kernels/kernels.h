@@ -75,7 +75,7 @@ Status blocks_sum(BlockFormat format, void* own, const BlockParts& others, std::
 
 // The timer's state in device memory, one per stream; zeroed before its first use.
 struct TimerState {
-  std::uint64_t begin;  // of the span under way
+  std::uint64_t begin;  // begin of the current span
   std::uint64_t end;    // the intended end of the last span
 };
 

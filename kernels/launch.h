@@ -31,7 +31,7 @@ namespace syncline::kernels {
 // Many tensors in one launch: their table is a kernel argument by value (CUDA 12.1 and later take
 // 32764 bytes of arguments), so that it needs no copy to the device and no buffer. More tensors
 // than a table holds take several launches.
-constexpr int kArgumentBytes = 32764;  // of all arguments of one kernel, CUDA 12.1, sm_70 and later
+constexpr int kArgumentBytes = 32764;  // all arguments of one kernel, CUDA 12.1, sm_70 and later
 
 // Stores tensors with a `std::int64_t first_tile` each. Tiles are numbered through all tensors of
 // the table, in order; a tensor without elements has none.

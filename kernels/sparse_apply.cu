@@ -44,7 +44,7 @@ struct SparseTables {
 };
 
 struct SparseShared {
-  std::uint32_t begin[kRanksAtOnce];  // of the current ranks, in their lists
+  std::uint32_t begin[kRanksAtOnce];  // indices in the current ranks' lists
   std::uint32_t end[kRanksAtOnce];
 };
 

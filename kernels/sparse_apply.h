@@ -31,7 +31,7 @@ struct SparsePlan {
 struct SparseApply {
   int ranks = 0;
   const std::uint32_t* indices = nullptr;  // rank r's begin at r * rank_stride
-  const float* values = nullptr;           // at the same offsets
+  const float* values = nullptr;           // values at the same offsets
   std::int64_t rank_stride = 0;            // elements, at least the plan's `packed`
   float rate = 0;
   std::uint32_t* rejected = nullptr;  // on the device: 0, or 1 if a list was refused

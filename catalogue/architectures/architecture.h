@@ -18,15 +18,15 @@ struct TransformerShape {
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;    // of keys and values (llama); default: heads
+  std::int64_t kv_heads = 0;    // heads of keys and values (llama); default: heads
   std::int64_t head_width = 0;  // default: hidden / heads (llama)
-  std::int64_t inner = 0;       // of the feed-forward half; default: 4 hidden
-  std::int64_t words = 0;       // of the vocabulary
-  std::int64_t positions = 0;   // with an embedding (bert, gpt2), or trained for
-  std::int64_t kinds = 2;       // of tokens (bert)
+  std::int64_t inner = 0;       // width of the feed-forward half; default: 4 hidden
+  std::int64_t words = 0;       // size of the vocabulary
+  std::int64_t positions = 0;   // table of embeddings (bert, gpt2), or longest in training
+  std::int64_t kinds = 2;       // kinds of tokens (bert)
   std::int64_t patch = 16;      // height and width of a patch of the image (vit)
   bool tied = false;            // the head shares the word embedding (llama; gpt2 always does)
-  bool bias = false;            // of the query, key and value products (llama: as in Qwen2)
+  bool bias = false;            // queries, keys and values have one (llama: as in Qwen2)
   bool head_norm = false;       // queries and keys are normalised per head (llama: as in Qwen3)
   bool gated = true;            // the inner half has a gate (llama: not in Nemotron)
   // A mixture of experts (llama: as in Mixtral, DeepSeek): tokens go to experts of `expert_inner`
@@ -58,14 +58,14 @@ struct Inner {
   Bytes bytes = 0;
   std::int64_t forward = 0;
   std::int64_t backward = 0;
-  double hidden_flops = 0;  // of the products that overlap each forward one; backward twice that
+  double hidden_flops = 0;  // products that overlap each forward one; backward twice that
 };
 
 struct ArchitectureOptions {
   std::int64_t batch = 1;
   DType dtype = DType::kFp32;
   bool rounded = false;  // fp32 products in TF32; half-precision ones in FP8, except the head's
-  Layout layout = Layout::kNchw;  // of images
+  Layout layout = Layout::kNchw;  // layout of images
   std::int64_t image = 224;       // height and width
   std::int64_t classes = 1000;
   std::int64_t sequence = 128;  // tokens per sample
@@ -155,6 +155,6 @@ inline constexpr std::int64_t kMostKinds = 1024;
 // Limits of an image's side, in pixels. Five halvings reduce a smaller image to nothing.
 inline constexpr std::int64_t kLeastImage = 32;
 inline constexpr std::int64_t kMostImage = 4096;
-inline constexpr double kMostElements = 1e15;  // of one tensor of a step
+inline constexpr double kMostElements = 1e15;  // elements of one tensor of a step
 
 }  // namespace syncline::operators

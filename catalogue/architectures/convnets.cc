@@ -63,7 +63,7 @@ void build_resnet50(GraphBuilder& build, const ArchitectureOptions& options, boo
 // elementwise_add, before the relu.
 void build_vgg(GraphBuilder& build, const ArchitectureOptions& options, std::size_t deep) {
   Image x = input_image(build, options);
-  int position = 0;  // in torchvision's list of layers, which the names count
+  int position = 0;  // index in torchvision's list of layers, for the names
   using Channels = std::vector<std::int64_t>;
   const std::vector<Channels> groups{
       {64, 64}, {128, 128}, Channels(deep, 256), Channels(deep, 512), Channels(deep, 512)};

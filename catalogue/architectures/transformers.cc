@@ -79,7 +79,7 @@ int latent_attention(GraphBuilder& build, int x, const ArchitectureOptions& opti
   const TransformerShape& shape = options.shape;
   const std::int64_t rows = options.rows();
   const std::int64_t heads = own(shape.heads, options);
-  const std::int64_t wide = shape.head_width + shape.rope_width;  // of a query and a key
+  const std::int64_t wide = shape.head_width + shape.rope_width;  // width of a query and a key
   int q = x;
   std::int64_t inner = shape.hidden;
   if (shape.query_latent > 0) {

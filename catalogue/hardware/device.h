@@ -10,7 +10,7 @@
 namespace syncline::hardware {
 
 struct KnownDevice {
-  std::string_view name;     // in a scenario: "h100-sxm"
+  std::string_view name;     // name in a scenario: "h100-sxm"
   std::string_view summary;  // "NVIDIA H100 SXM5 80 GB"
   // Rated rates in floating-point operations per second, dense (data sheets also print twice the
   // rate "with sparsity", which training does not have).
@@ -71,7 +71,7 @@ inline constexpr Seconds kHostSync = 20 * kMicrosecond;
 
 // Ports of one kind, in each direction.
 struct KnownPort {
-  int count = 0;                     // of a unit: NICs of a node; 0: there is no such link
+  int count = 0;                     // ports per unit: NICs of a node; 0: there is no such link
   BytesPerSecond bandwidth = 0;      // rated, of one port
   Seconds latency = 0;               // assumed (kLatencySource)
   Fabric fabric = Fabric::kUnknown;  // between nodes
@@ -102,12 +102,12 @@ inline constexpr KnownPort kHostMemory = {1, 31.5e9, 5 * kMicrosecond, Fabric::k
 KnownPort pcie_of(int compute_capability);
 
 struct KnownNode {
-  std::string_view name;     // in a scenario: "dgx-h100"
+  std::string_view name;     // name in a scenario: "dgx-h100"
   std::string_view summary;  // "NVIDIA DGX H100"
   std::string_view device;   // name of its row
   int gpus = 1;
-  KnownPort inside;        // of a GPU, all its links together as one port; count 0 with one GPU
-  KnownPort outside;       // of the node: its NICs
+  KnownPort inside;        // all links of a GPU as one port; count 0 with one GPU
+  KnownPort outside;       // the node's NICs
   bool gpu_direct = true;  // NICs reach the GPUs' memory without the CPU
   NcclHints::Cpu cpu = NcclHints::Cpu::kIntel;
   std::string_view source;

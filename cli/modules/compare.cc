@@ -83,7 +83,7 @@ std::optional<Seconds> step_in(const std::string& output, const CompareVerb& ver
 struct Comparison {
   std::vector<std::string> commands;
   std::vector<Seconds> times[2];
-  bool of_steps = false;  // of steps, else of whole runs
+  bool of_steps = false;  // times are of steps, else of whole runs
   bool interrupted = false;
 };
 

@@ -10,7 +10,7 @@
 namespace syncline::cli {
 namespace {
 
-constexpr std::size_t kUsualWidth = 80;  // of prose in a file
+constexpr std::size_t kUsualWidth = 80;  // columns of prose in a file
 
 struct InitVerb {
   job::InitQuestion question;

@@ -16,7 +16,7 @@ namespace {
 
 struct Pattern {
   const char* text;
-  double unit;  // of a time in seconds; of a rate 1
+  double unit;  // a time's, in seconds; 1 for a rate
   bool rate;
 };
 

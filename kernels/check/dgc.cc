@@ -31,7 +31,7 @@ using Values = std::vector<float>;
 struct CheckedTensor {
   Values gradient, velocity, residual;
   std::int64_t kept = 0;
-  int offset = 0;  // of all arrays; an odd one is one more for the gradient
+  int offset = 0;  // all arrays' offset; an odd one is one more for the gradient
 };
 
 Values normal(std::size_t n, std::mt19937& random, float deviation = 1) {

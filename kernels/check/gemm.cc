@@ -42,7 +42,7 @@ double slack(double magnitude, std::size_t terms) {
 constexpr double kTanh = 0x1p-11;
 double gelu_slack(double z) { return kTanh / 2 * std::fabs(z); }
 double gelu_slope_slack(double z) {
-  const double steep = 0.8 * (1 + 0.134145 * z * z);  // of tanh's argument in z
+  const double steep = 0.8 * (1 + 0.134145 * z * z);  // slope of tanh's argument in z
   return kTanh / 2 * (1 + 2 * std::fabs(z) * steep);
 }
 
@@ -149,8 +149,8 @@ class Network {
   // The gradient of the first layer's z: the second layer's dy times w2 and the slope at z.
   struct InputGradient {
     LinearGradient expected;
-    std::vector<double> allowed;       // of each element
-    std::vector<double> allowed_sums;  // of the bias gradient
+    std::vector<double> allowed;       // each element's
+    std::vector<double> allowed_sums;  // the bias gradient's
   };
 
   InputGradient expected_input_gradient() const {

@@ -56,8 +56,8 @@ void check_add(Checks& checks, Activation activation, std::size_t size, int a_of
 struct NormShape {
   std::size_t rows, channels;
   bool residual, relu;
-  int offset;           // of x, residual and gradients
-  float centre = 0.5f;  // of x
+  int offset;           // offset of x, residual and gradients
+  float centre = 0.5f;  // mean of x
 };
 
 // One forward and one backward pass: arrays on the GPU, and the reference's values.

@@ -69,7 +69,7 @@ struct TimedCase {
   std::string kind;  // the kernel's: pack, blocks, update, dgc_step, sparse_apply, layer, product
   double elements = 0;
   double kept = 0;
-  double bytes = 0;  // that the kernel must move
+  double bytes = 0;  // bytes that the kernel must move
   TimeRange seconds = {};
   // The separate kernels that it replaces; 0: none.
   double unfused_bytes = 0;
@@ -79,7 +79,7 @@ struct TimedCase {
 
 struct Measurements {
   double submit_seconds = 0;  // the host issues a kernel
-  double gap_seconds = 0;     // from one kernel to the next
+  double gap_seconds = 0;     // time between two kernels
   std::vector<Ceiling> ceilings;
   std::vector<TimedCase> cases;
 };

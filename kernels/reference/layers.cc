@@ -11,7 +11,7 @@ namespace {
 double phi(double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); }
 
 // phi(z) is nearly (1 + tanh(root * (z + cubic * z^3))) / 2.
-constexpr double kRoot = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // of 2 / pi
+constexpr double kRoot = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // root of 2 / pi
 constexpr double kCubic = 0.044715;
 
 double phi_by_tanh(double z) { return 0.5 * (1 + std::tanh(kRoot * (z + kCubic * z * z * z))); }

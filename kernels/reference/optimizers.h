@@ -22,7 +22,7 @@ void sgd_step(const SgdOptions& settings, std::span<const float> gradients,
 // State of Adam (Kingma and Ba, ICLR 2015), for the same weights.
 struct AdamMemory {
   std::int64_t steps = 0;
-  std::vector<float> mean;  // of the gradient: the weights' size, or empty before the first step
+  std::vector<float> mean;      // mean gradient: the weights' size, or empty before the first step
   std::vector<float> variance;  // its uncentred second moment
 };
 
