@@ -38,7 +38,7 @@ ncclDataType_t type_of(WireNumber number) {
   return ncclUint8;
 }
 
-// Identifies this machine: containers share host names, not boot ids.
+// Identifies this machine: containers on two machines may share a host name, not a boot id.
 std::string machine_name() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);

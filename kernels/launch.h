@@ -84,8 +84,8 @@ struct LaunchGrid {
   unsigned y = 1;
 };
 
-// Calls launch_some(table, grid, first) for full tables of entries, one block per entry; `first` is
-// the number of the table's first entry.
+// Calls launch_some(table, grid, first) for one table of entries after another, one block per
+// entry; `first` is the number of the table's first entry.
 template <typename Table, typename Entry, typename F>
 Status in_tables(const std::vector<Entry>& entries, F&& launch_some) {
   Status status;

@@ -15,7 +15,7 @@ namespace {
 
 // A rule is one step's work on an element, with its scalars ready: `apply` takes the gradient and
 // the states, changes the states and returns the new weight. kAtOnce groups are loaded before the
-// first is computed, up to the number of registers.
+// first is computed, to fill the registers.
 struct SgdRule {
   static constexpr int kStates = 0;
   static constexpr int kAtOnce = 4;

@@ -1,5 +1,4 @@
-// Checks DGC's kernels against their host reference, to the bit: every path of the selection,
-// sparse updates.
+// Checks DGC's kernels against their host reference, to the bit: all paths and sparse updates.
 #include <algorithm>
 #include <cstring>
 #include <deque>

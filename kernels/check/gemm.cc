@@ -75,8 +75,8 @@ class Case {
   bool aligned_;
 };
 
-// A layer with its activation and the layer before it: arrays on the GPU, and the reference's
-// values. Magnitudes go through the reference too: they bound the rounding errors.
+// A layer with its activation and the next layer: arrays on the GPU, and the reference's values.
+// Magnitudes go through the reference too: they bound the rounding errors.
 template <typename T>
 class Network {
  public:

@@ -102,7 +102,7 @@ void time_updates(Timing& timing, std::int64_t n) {
     return FlatBucket{weights.data() + at, gradients.data() + at, first.data() + at,
                       second.data() + at, count};
   };
-  const std::int64_t tensor = (n + 160) / 161;  // ResNet-50 has this number
+  const std::int64_t tensor = (n + 160) / 161;  // ResNet-50 has 161 tensors
   const auto row = [&](const char* name, double bytes, auto update) {
     timing.row(
         {std::string(name) + ", " + millions(n),
