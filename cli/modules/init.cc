@@ -14,7 +14,7 @@ constexpr std::size_t kUsualWidth = 80;  // columns of prose in a file
 
 struct InitVerb {
   job::InitQuestion question;
-  std::string missing;  // flags without --, for the parser
+  std::string missing;  // flags after --, for the parser
   std::string out;
 };
 
@@ -56,7 +56,7 @@ VerbAction add_init(CLI::App& verb) {
       ->required();
   verb.add_option("settings", options->question.words,
                   "settings of its framework: a YAML, captured launches");
-  // Never given: the parser accepts words after "--" only if an option is missing.
+  // Never given: the parser accepts words after "--" only if a positional is missing.
   verb.add_option("flags", options->missing, "flags, after --")->group("");
   const questions::Arguments arguments = arguments_of(options->question);
   add_arguments(verb, arguments, {"node", "gpu", "gpus", "cluster", "net", "step", "nodes"});
