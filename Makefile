@@ -7,6 +7,8 @@
 #   make install  the program, its scenarios, manual page, completion and library below PREFIX
 #                 (/usr/local; DESTDIR in front of it); make uninstall removes what was installed
 #   make deb      a Debian package of the same, and python3-syncline, in build/
+#   make wheel    a wheel of the same for any Linux of glibc 2.36 or later, asked in empty Debians 12
+#                 and 13 (needs PyPI, debootstrap, 1 GB, root)
 #   make python   syncline for Python: PYTHONPATH=build/python python3
 #   make man      the manual page, build/syncline.1
 #   make gpu-check the kernels on the GPU at hand, checked and timed (needs CUDA and g++ alone)
@@ -14,7 +16,8 @@
 #   make gpu-pack the same as an archive for a machine without packages: build/gpu-hour.tar.xz
 #   make fuzz     every reader under libFuzzer, FUZZ_S seconds each (10 if left out; needs clang)
 #   make faults   the program killed, its disk full, its memory and descriptors used up
-#   make debian13 a build, the tour and the tests on a Debian 13 that debootstrap makes (4 GB, as root)
+#   make debian13 a build, the tour, the tests and the packages on a Debian 13 that debootstrap makes
+#                 (4 GB, as root)
 #   make compare  whether this build answers as OLD=path/to/another does, on 100,000 questions
 #   make frameworks what frameworks themselves do, asked anew (PyPI, some GB; FRAMEWORKS='--write')
 #   make pairs    every two capabilities together, and triples, held against laws (minutes; PAIRS)
@@ -33,14 +36,15 @@ PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev 
 # What dpkg says of the libraries that the program is linked to.
 DEB_PACKAGES := dpkg-dev
 # For the module of Python.
-PYTHON_PACKAGES := pybind11-dev python3-dev
+PYTHON_PACKAGES := python3-dev
 # Real training jobs, which the tests of `syncline record` run (136 MB to fetch, 600 MB), and a browser
 # for those of the pages (100 MB to fetch, 400 MB).
 TEST_PACKAGES := python3-torch chromium chromium-driver python3-selenium
 MEMCHECK_PACKAGES := valgrind
 CHECK_PACKAGES := clang-format clang-tidy clang libclang-rt-dev
 
-DEBIAN13_PACKAGES := debootstrap
+DEBIAN_PACKAGES := debootstrap
+WHEEL_PACKAGES := python3-venv
 
 BUILD ?= build
 JOBS ?= $(shell nproc)
@@ -57,7 +61,7 @@ GPU_ARCH = $(or $(addprefix sm_,$(subst .,,$(firstword $(shell nvidia-smi \
     --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)))),sm_90)
 PYTHON ?= python3
 
-.PHONY: run modules test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults debian13 compare frameworks pairs memcheck measure reach words check build configure program rooms setup setup-test setup-deb setup-python setup-memcheck setup-check setup-debian13 tour format lint sanitize sanitize-threads clean help
+.PHONY: run modules test bench fidelity install uninstall installed deb wheel first-answer python man gpu-check gpu-hour gpu-pack fuzz faults debian13 compare frameworks pairs memcheck measure reach words check build configure program rooms setup setup-test setup-deb setup-python setup-memcheck setup-check setup-debian setup-wheel tour format lint sanitize sanitize-threads clean help
 
 run: program
 	@$(MAKE) --no-print-directory tour
@@ -110,6 +114,19 @@ installed: configure
 
 deb: setup-deb setup-python installed
 	cd $(BUILD) && cpack -G DEB
+
+# For any Linux of glibc 2.36 or later where it is built on Debian 12; into empty systems.
+wheel: setup-python setup-wheel setup-debian configure first-answer
+	cmake --build $(BUILD) -j $(JOBS) --target syncline syncline_modules syncline_nccl_tuner syncline_module
+	@packaging/wheel.sh $(BUILD)
+	@tests/tools/first_answer.sh $(FIRST_ANSWER) $(BUILD)/wheel/*.whl
+	@$(DEBIAN) bookworm $(BUILD)-debian12 --empty tests/tools/first_answer.sh $(FIRST_ANSWER) $(BUILD)/wheel/*.whl
+	@$(DEBIAN) trixie $(BUILD)-debian13 --empty tests/tools/first_answer.sh $(FIRST_ANSWER) $(BUILD)/wheel/*.whl
+
+# What the README's first question is answered by this build.
+FIRST_ANSWER := $(BUILD)/first_answer.txt
+first-answer: program
+	@$(BUILD)/syncline run scenarios/resnet50_ddp.json >$(FIRST_ANSWER)
 
 python: setup-python configure
 	cmake --build $(BUILD) -j $(JOBS) --target syncline_module
@@ -178,15 +195,20 @@ memcheck: configure setup-memcheck
 # Debian 13 beside this system. What it made is kept: the next time only what changed is built. From
 # MIRROR, or from where apt gets this machine's own Debian.
 MIRROR ?=
-debian13: setup-debian13
-	@$(SUDO) env JOBS='$(JOBS)' MIRROR='$(MIRROR)' tests/tools/debian13.sh $(BUILD)-debian13
+DEBIAN = $(SUDO) env JOBS='$(JOBS)' MIRROR='$(MIRROR)' tests/tools/debian.sh
+debian13: setup-debian
+	@$(DEBIAN) trixie $(BUILD)-debian13
+	@$(DEBIAN) trixie $(BUILD)-debian13 make BUILD=/build JOBS='$(JOBS)' deb first-answer
+	@$(DEBIAN) trixie $(BUILD)-debian13 --empty tests/tools/first_answer.sh \
+	    $(BUILD)-debian13/root/build/first_answer.txt $(BUILD)-debian13/root/build/*.deb
 
 measure:
 	$(PYTHON) tests/tools/measure.py
 
-# Words of the pages, lengths of sentences, private words.
+# Words of the pages, lengths of sentences, private words; habits of comments and names.
 words:
 	$(PYTHON) tests/tools/words.py
+	$(PYTHON) tests/tools/comments.py
 
 check: rooms format lint sanitize
 
@@ -258,12 +280,15 @@ setup-python:
 setup-check:
 	$(call install,$(CHECK_PACKAGES))
 
-setup-debian13:
-	$(call install,$(DEBIAN13_PACKAGES))
+setup-debian:
+	$(call install,$(DEBIAN_PACKAGES))
+
+setup-wheel:
+	$(call install,$(WHEEL_PACKAGES))
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-fuzz $(BUILD)-lint $(BUILD)-sanitize $(BUILD)-threads
-	[ ! -e $(BUILD)-debian13 ] || $(SUDO) rm -rf $(BUILD)-debian13
+	for folder in $(BUILD)-debian12 $(BUILD)-debian13; do [ ! -e $$folder ] || $(SUDO) rm -rf $$folder; done
 
 help:
 	@sed -n 's/^#   /  /p' Makefile

@@ -27,11 +27,11 @@ void sleep_until(Seconds time) {
   }
 }
 
-// One rank's memory for one plan, and what each operation does with it.
+// One rank's memory for one plan, and each operation's work on it.
 //
-// Where gradients go: a dense bucket is a view, the backward pass writes into the payload itself.
-// Where the plan has copies, or a codec, or an exchange in halves, the backward pass writes into
-// `gradients_` and the payload is filled from there.
+// A dense bucket is a view: the backward pass writes into the payload itself. If the plan has
+// copies, a codec or an exchange in halves, the backward pass writes into `gradients_` and the
+// payload is filled from there.
 class Work {
  public:
   Work(const plan::Plan& plan, const Workload& workload, int rank, const run::RankGradients& input,
@@ -97,12 +97,12 @@ class Work {
         return rest(ready + busy.seconds);
       case Reason::kSums:
       case Reason::kInterference:
-        return ready;  // the machine's own
+        return ready;  // the machine's own time
     }
     return live::ControlChannel::now();
   }
 
-  // What the exchange left on this rank, after the last period.
+  // Returns this rank's gradients after the last period, or its parameters if they are averaged.
   run::RankGradients result() {
     if (averages_) return std::move(parameters_);
     for (std::size_t b = 0; b < layouts_.size(); ++b) {
@@ -120,15 +120,15 @@ class Work {
            run::is_view(uses_[bucket], layouts_[bucket]);
   }
 
-  // Sleeps until `end`, and reckons on from there even if it is late: a timer wakes up late, and a
-  // gradient may take longer to be written here than the layer takes that it stands for (a small
-  // one with many parameters); on the machine that is emulated neither holds the next layer up.
+  // Sleeps until `end` and returns `end` even if it is late. A timer wakes up late, and writing a
+  // gradient here may take longer than its layer (a small one with many parameters). The emulated
+  // machine has neither delay, so the next layer must not be delayed.
   static Seconds rest(Seconds end) {
     sleep_until(end);
     return end;
   }
 
-  // The backward pass has come by these tensors.
+  // Writes the gradients of these tensors, as the backward pass computes them.
   void produce(int first, int last) {
     for (int tensor = first; tensor <= last; ++tensor) {
       const auto& values = input_[index(tensor)];
@@ -154,7 +154,7 @@ class Work {
     layouts_[bucket].fill(sent_parameters_, payloads_[bucket].data());
   }
 
-  // What is averaged stays in its payload until it is applied: the model computes meanwhile.
+  // Reads the bucket into gradients. An averaged one stays in its payload until average().
   void read(std::size_t bucket) {
     if (plan_.buckets[bucket].averaged) return;
     layouts_[bucket].read(payloads_[bucket].data(), gradients_);
@@ -183,7 +183,7 @@ class Work {
     sent_ += sent;
   }
 
-  // Parameters, or what an outer step needs of them, were summed.
+  // Applies sums of parameters, or of an outer step's inputs.
   void average(const plan::Compute& compute) {
     for (std::size_t b = 0; b < layouts_.size(); ++b) {
       const plan::Bucket& bucket = plan_.buckets[b];
@@ -202,16 +202,16 @@ class Work {
   const run::RankGradients& input_;
   GlooMesh& mesh_;
   run::RankGradients gradients_;
-  const std::vector<run::BucketUse> uses_;  // by bucket
+  const std::vector<run::BucketUse> uses_;  // per bucket
   std::vector<run::Payload> layouts_;
   std::vector<std::vector<std::byte>> payloads_;
-  std::vector<std::vector<int>> buckets_of_;     // by tensor
-  std::map<plan::StreamId, int> communicators_;  // of streams that have collectives
+  std::vector<std::vector<int>> buckets_of_;     // per tensor
+  std::map<plan::StreamId, int> communicators_;  // per stream with collectives
   const bool averages_;
   run::OuterStep outer_;
-  run::RankGradients parameters_;       // where they are averaged
-  run::RankGradients sent_parameters_;  // of them, what is under way
-  std::vector<char> under_way_;         // by bucket
+  run::RankGradients parameters_;       // if they are averaged
+  run::RankGradients sent_parameters_;  // values under way for the average
+  std::vector<char> under_way_;         // per bucket
   const std::size_t tensors_;
   std::mutex mutex_;
   Bytes sent_ = 0;

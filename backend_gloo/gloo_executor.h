@@ -1,6 +1,6 @@
-// The Gloo executor: this process is one rank of many and carries the plan out for real, over
-// sockets: gradients move, encodings are encoded, streams run side by side. Computation is stood in
-// for by a timer of the plan's durations, during which backward passes write their gradients.
+// The Gloo executor: this process is one rank of many and carries the plan out over sockets.
+// Gradients, encodings and concurrent streams are real. Computation is a timer of the plan's
+// durations, during which backward passes write their gradients.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace syncline::gloo_backend {
 
-// Where the program is built without Gloo it throws MachineError.
+// Returns the executor. Throws MachineError if the program was built without Gloo.
 std::unique_ptr<live::LiveExecutor> make_gloo_executor(const Workload& workload,
                                                        live::ControlChannel& channel);
 

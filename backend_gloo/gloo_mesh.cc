@@ -26,28 +26,27 @@
 namespace syncline::gloo_backend {
 namespace {
 
-// A message is sent in pieces, so that summing what has come overlaps with what is still on its
-// way. Small enough to overlap, large enough that a piece's fixed cost (tens of microseconds) is
-// nothing beside its transfer.
+// Bytes of a piece of a message. Summing one piece overlaps with the transfer of the next. Large
+// enough that the fixed cost of a piece (tens of microseconds) is negligible against its transfer.
 constexpr std::int64_t kPieceBytes = std::int64_t{256} * 1024;
 
-// What this rank does in one round.
+// This rank's messages in one round.
 struct Step {
   struct Message {
     int peer = 0;
-    int slot = 0;            // tells messages of one round apart
+    int slot = 0;            // distinguishes messages of one round
     std::int64_t begin = 0;  // bytes in this rank's payload
     std::int64_t bytes = 0;
-    std::int64_t piece = kPieceBytes;  // whole units, which are summed as such
+    std::int64_t piece = kPieceBytes;  // a multiple of the unit, as units are summed whole
     bool add = false;
-    bool at_end = false;  // must not touch the payload before this rank's sends are out
+    bool at_end = false;  // must not touch the payload before this rank's sends are complete
   };
   std::uint64_t round = 0;
   std::vector<Message> sends;
   std::vector<Message> receives;
 };
 
-// The part of a collective's rounds that concerns one rank.
+// Returns the part of a collective's rounds that concerns one rank.
 std::vector<Step> steps_of(const collective::Collective& collective, std::int64_t begin, int rank) {
   std::vector<Step> steps;
   std::uint64_t number = 0;
@@ -89,8 +88,8 @@ Key key_of(const collective::Collective& c, std::int64_t begin) {
 
 namespace tcp = gloo::transport::tcp;
 
-// A pair that is connected from its beginning. Gloo of 2023 (Debian 13, of the same version number)
-// listens in its device, for all pairs, and hands each pair its socket; before, each pair listened.
+// A pair over an open connection. Gloo of 2023 (Debian 13, same version number) listens in its
+// device for all pairs and gives each its socket; in older versions each pair listened.
 class ConnectedPair final : public tcp::Pair {
  public:
   ConnectedPair(tcp::Context* context, tcp::Device* device, int rank,
@@ -100,8 +99,7 @@ class ConnectedPair final : public tcp::Pair {
     connectCallback(std::make_shared<tcp::Socket>(socket.release()), tcp::Error());
 #else
     const std::lock_guard lock(m_);
-    // The constructor above has begun to listen. Whoever has called in that instant goes, and what
-    // it said with it.
+    // The constructor above has begun to listen. A caller in that instant is dropped with its data.
     changeState(CLOSED);
     ex_ = nullptr;
     rx_ = tcp::Op();
@@ -130,7 +128,7 @@ class ConnectedContext final : public tcp::Context {
 
 }  // namespace
 
-// One of Gloo's contexts, with an event loop of its own.
+// One of Gloo's contexts, with its own event loop.
 class GlooMesh::Communicator {
  public:
   explicit Communicator(live::ControlChannel& channel)
@@ -164,12 +162,12 @@ class GlooMesh::Communicator {
     }
   }
 
-  // Tells every message of this communicator from every other.
+  // Returns a tag that is unique among all messages of this communicator.
   std::uint64_t slot(const Step& step, const Step::Message& message) const {
     return number_ << 40U | step.round << 16U | static_cast<std::uint64_t>(message.slot);
   }
 
-  // Messages that wait beside the payload, and are added to the same bytes; or one that is copied.
+  // Messages that are staged outside of the payload and added to the same bytes; or one to copy.
   struct Sum {
     const Step::Message* message = nullptr;
     std::vector<std::size_t> buffers;
@@ -191,8 +189,8 @@ class GlooMesh::Communicator {
     return sums;
   }
 
-  // Receives are posted first, so that no sender waits for one; sums go on piece by piece while
-  // the rest is on its way.
+  // Posts receives first, so that no sender waits for one. Sums piece by piece while the rest is
+  // under way.
   Bytes run_step(const Step& step, const run::Payload& layout, std::byte* payload,
                  gloo::transport::UnboundBuffer& whole) {
     std::int64_t staged = 0;
@@ -266,7 +264,7 @@ class GlooMesh::Communicator {
   std::shared_ptr<gloo::transport::Context> context_;
   std::map<Key, std::vector<Step>> steps_;
   std::vector<std::byte> staging_;
-  std::uint64_t number_ = 0;  // of the collective
+  std::uint64_t number_ = 0;  // number of the collective
 };
 
 struct GlooMesh::State {
@@ -289,7 +287,7 @@ void GlooMesh::connect(int streams) {
       state_->communicators.push_back(std::make_unique<Communicator>(state_->channel));
     }
   } catch (const MachineError&) {
-    throw;  // the control channel's, which knows who is gone
+    throw;  // the control channel's, which knows the failed rank
   } catch (const std::exception& error) {
     throw live::PeerError(std::string("gloo: ") + error.what());
   }
@@ -302,7 +300,7 @@ Bytes GlooMesh::run(int stream, const collective::Collective& collective,
 
 std::shared_ptr<gloo::transport::Context> gloo_context(int rank, std::vector<live::Socket> pairs,
                                                        std::chrono::milliseconds timeout) {
-  // Where Gloo's own sockets listen for their instant.
+  // The address that Gloo's own sockets listen on briefly.
   const tcp::attr loopback(live::kLoopback);
   const auto device = std::make_shared<tcp::Device>(tcp::CreateDeviceAttr(loopback));
   return std::make_shared<ConnectedContext>(device, rank, std::move(pairs), timeout);

@@ -1,6 +1,6 @@
-// Gloo's connections between all ranks: a context of its own for each communicating stream, so that
-// streams do not queue behind each other, and a plan's collectives carried out on them round by
-// round, by the same transfers that the simulation costs.
+// Gloo's connections between all ranks: each communicating stream has its own context, so that
+// streams do not queue for each other. Carries out a plan's collectives round by round, by the same
+// transfers that the simulation costs.
 #pragma once
 
 #include <chrono>
@@ -17,25 +17,25 @@
 
 namespace syncline::gloo_backend {
 
-// Of the library: "0.5.0".
+// Returns the library's version: "0.5.0".
 std::string gloo_version();
 
 class GlooMesh {
  public:
-  // The channel must outlive it.
+  // The channel must outlive the mesh.
   explicit GlooMesh(live::ControlChannel& channel);
   ~GlooMesh();
   GlooMesh(const GlooMesh&) = delete;
   GlooMesh& operator=(const GlooMesh&) = delete;
 
-  // Connects what is missing for `streams` communicators. All ranks must ask for the same, and
-  // before any of them uses one. Throws MachineError.
+  // Connects the missing ones of `streams` communicators. All ranks must call it with the same
+  // number before one uses a communicator. Throws MachineError.
   void connect(int streams);
 
-  // Carries one of the payload's collectives out on communicator `stream` (from 0), on what stands
-  // from `begin` on. Communicators
-  // may be used side by side by one thread each; on each of them all ranks must ask for the same
-  // collectives in the same order. Returns the bytes that this rank sent. Throws MachineError.
+  // Carries out one of the payload's collectives on communicator `stream` (from 0), on the bytes
+  // from `begin` on. Returns the bytes that this rank sent. Throws MachineError. Communicators may
+  // run concurrently, each from one thread. On each of them all ranks must run the same collectives
+  // in the same order.
   Bytes run(int stream, const collective::Collective& collective, const run::Payload& layout,
             std::int64_t begin, std::byte* payload);
 
@@ -45,10 +45,9 @@ class GlooMesh {
   std::unique_ptr<State> state_;
 };
 
-// Gloo's context over connections that exist already. Gloo itself listens with a port for each pair
-// of ranks and takes whoever calls first for the other one.
+// Gloo itself opens a port for each pair of ranks and takes the first caller for the peer.
 
-// `pairs`: by rank, none for `rank` itself. Throws what Gloo throws.
+// Returns Gloo's context over existing connections. `pairs`: by rank, none for `rank`. Throws.
 std::shared_ptr<gloo::transport::Context> gloo_context(int rank, std::vector<live::Socket> pairs,
                                                        std::chrono::milliseconds timeout);
 

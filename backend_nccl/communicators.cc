@@ -38,7 +38,7 @@ ncclDataType_t type_of(WireNumber number) {
   return ncclUint8;
 }
 
-// This machine, whatever it is called: containers share names, not boots.
+// Identifies this machine: containers on two machines may share a host name, not a boot id.
 std::string machine_name() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
@@ -47,7 +47,7 @@ std::string machine_name() {
   return std::string(name) + " " + boot;
 }
 
-// The network interface that has this IPv4 address; empty: none.
+// Returns the network interface that has this IPv4 address; empty: none.
 std::string interface_of(const std::string& address) {
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0) return "";
@@ -64,11 +64,11 @@ std::string interface_of(const std::string& address) {
   return name;
 }
 
-// Ranks may be threads of one process: who looks a variable up while another thread adds one may
-// read a list that has just been freed.
+// Guards the environment, as ranks may be threads of one process: getenv() in one thread may read a
+// list that setenv() in another has just freed.
 std::mutex variables_mutex;
 
-// Sets an environment variable for as long as this lives, unless the user has.
+// Sets an environment variable during its lifetime, unless the user has set it.
 class Environs {
  public:
   Environs(const char* name, const std::string& value) : name_(name) {
@@ -147,7 +147,7 @@ void set_environment(const live::ControlChannel& channel, bool shared) {
       {"NCCL_NET", "Socket"},
       {"NCCL_IB_DISABLE", "1"},
       {"NCCL_MNNVL_ENABLE", "0"},
-      // Exactly this interface, not all whose names begin like it.
+      // Exactly this interface, not every one with this prefix.
       {"NCCL_SOCKET_IFNAME", interface.empty() ? "" : "=" + interface}};
   for (const auto& [name, value] : variables) {
     if (!value.empty()) setenv(name, value.c_str(), 0);
@@ -189,7 +189,7 @@ ncclConfig_t Communicators::config() const {
   return how;
 }
 
-// A call that does not block has handed its work over only once the communicator says so.
+// Waits until the communicator reports success: a non-blocking call returns earlier than that.
 void Communicators::settle(ncclComm_t communicator, const std::string& call) const {
   const WaitLimit wait_limit(channel_);
   for (int looks = 0;; ++looks) {
@@ -197,7 +197,7 @@ void Communicators::settle(ncclComm_t communicator, const std::string& call) con
     check_nccl(ncclCommGetAsyncError(communicator, &state), "ncclCommGetAsyncError", communicator);
     check_nccl(state, call, communicator);
     if (state == ncclSuccess) return;
-    // It is a matter of microseconds, or of another rank that has not come yet.
+    // Takes microseconds, or else another rank has not arrived yet.
     constexpr int kShort = 200;
     if (looks < kShort) {
       std::this_thread::yield();
@@ -219,7 +219,7 @@ ncclComm_t Communicators::split(const CommunicatorKey& key) {
   ncclConfig_t how = config();
   ncclComm_t child = nullptr;
   check_nccl(ncclCommSplit(world_, color, here ? here->member : -1, &child, &how), call, world_);
-  // The parent first: until it has settled, the child's address may not be there.
+  // The parent first: until it has settled, the child's address may be unset.
   settle(world_, call);
   if (child != nullptr) settle(child, call);
   return child;
@@ -306,8 +306,8 @@ void Communicators::abort() noexcept {
   world_ = nullptr;
 }
 
-// In order: everyone's collectives are done, and each rank may take its own time. A rank that finds
-// the others gone by then aborts.
+// Finalizes in order: all collectives are done, and each rank may take its own time. Aborts those
+// that other ranks do not finish in 5 s.
 void Communicators::leave() noexcept {
   const auto deadline = live::LiveClock::now() + 5s;
   const auto end = [&](ncclComm_t communicator) {

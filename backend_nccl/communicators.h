@@ -1,5 +1,5 @@
-// NCCL's communicators of one rank: one over all ranks, and those that are split from it for a
-// stream and a grouping (CommunicatorKey), each made once. And waiting for others without hanging.
+// NCCL's communicators of one rank: one over all ranks, and one split from it for each stream and
+// grouping (CommunicatorKey), made once. Also waits for other ranks without hanging.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,8 +18,8 @@
 
 namespace syncline::nccl_backend {
 
-// Somebody waits for something that other ranks must do too. Throws MachineError where a rank has
-// failed, DeviceError once nothing has gone on for as long as ranks may be silent.
+// Limits a wait for other ranks. look() throws MachineError if a rank has failed, and DeviceError
+// if went_on() was not called for as long as ranks may be silent.
 class WaitLimit {
  public:
   explicit WaitLimit(const live::ControlChannel& channel, std::chrono::milliseconds more = {});
@@ -32,42 +32,42 @@ class WaitLimit {
   live::LiveClock::time_point since_ = live::LiveClock::now();
 };
 
-// Which GPU this rank has, and who has the same. A collective call.
+// The GPU of this rank, and how many ranks share one. choose_device() is a collective call.
 struct DevicePlace {
   int device = 0;
-  std::string name;         // of the GPU
+  std::string name;         // the GPU's name
   int ranks_on_device = 1;  // the largest number over all GPUs
-  std::string summary;      // of all ranks: "4 x NVIDIA H200" or what shares what
+  std::string summary;      // GPUs of all ranks: "4 x NVIDIA H200"
 };
 DevicePlace choose_device(live::ControlChannel& channel, int wanted);
 
-// Before NCCL's first call in this process; what the user has set stays. Communicators are used
-// side by side: NCCL is told to order its kernels as the host launches them. `shared`: ranks share
-// a GPU, which NCCL refuses unless it takes each for a machine of its own.
+// Sets NCCL's environment; variables that the user has set stay. Requires that NCCL was not called
+// yet. Several communicators are active at once, so NCCL orders kernels as the host launches them.
+// `shared`: ranks share a GPU, which NCCL refuses unless each claims to be its own machine.
 void set_environment(const live::ControlChannel& channel, bool shared);
 
 class Communicators {
  public:
-  // Collective, as are all of its calls but abort(). The channel must outlive it.
+  // Collective, like all calls but abort(). The channel must outlive the object.
   Communicators(live::ControlChannel& channel, const NcclSettings& settings, bool shared_device);
   ~Communicators();
   Communicators(const Communicators&) = delete;
   Communicators& operator=(const Communicators&) = delete;
 
-  // Makes those that are missing, in order. `get(i)` is keys[i] of the last call.
+  // Makes the missing communicators, in order. exchange()'s `used` then indexes `keys`.
   void prepare(const std::vector<CommunicatorKey>& keys);
-  // Hands one action's calls to the device.
+  // Launches the calls of one action on the stream.
   void exchange(int used, const std::vector<CollectiveCall>& calls, std::byte* block,
                 cudaStream_t stream);
-  // Throws DeviceError where one of them has failed meanwhile.
+  // Throws DeviceError if a communicator has failed meanwhile.
   void check() const;
-  // Ends all work under way on the device; the communicators cannot be used afterwards.
+  // Ends all work under way on the device. The communicators cannot be used afterwards.
   void abort() noexcept;
 
  private:
   struct Made {
     CommunicatorKey key;
-    ncclComm_t communicator = nullptr;  // null where this rank is in no group
+    ncclComm_t communicator = nullptr;  // null if this rank is in no group
   };
 
   ncclConfig_t config() const;
@@ -80,7 +80,7 @@ class Communicators {
   int max_ctas_ = 0;
   ncclComm_t world_ = nullptr;
   std::vector<Made> made_;
-  std::vector<std::size_t> in_use_;  // by the last prepare()'s keys
+  std::vector<std::size_t> in_use_;  // indices of made_, by key of the last prepare()
   bool aborted_ = false;
 };
 

@@ -61,7 +61,7 @@ void CudaEvent::record_outside(cudaStream_t stream) const {
 bool CudaEvent::passed() const {
   const cudaError_t state = cudaEventQuery(event_);
   if (state == cudaErrorNotReady) {
-    static_cast<void>(cudaGetLastError());  // or the next launch is taken for a failed one
+    static_cast<void>(cudaGetLastError());  // else the next launch looks failed
     return false;
   }
   check_cuda(state, "cudaEventQuery");

@@ -1,5 +1,5 @@
-// What the executor holds of CUDA, each with an owner: streams, events, memory. And errors: every
-// call is checked; a failed one is a DeviceError that names it.
+// Owners of the executor's CUDA objects: streams, events, memory. Every call is checked; a failed
+// one throws a DeviceError that names it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,19 +14,19 @@
 
 namespace syncline::nccl_backend {
 
-// A failure of this rank's own device or of NCCL on it; who catches it adds where it was.
+// A failure of this rank's own device or of NCCL on it; its catcher adds the operation.
 struct DeviceError : MachineError {
   using MachineError::MachineError;
 };
 
 void check_cuda(cudaError_t error, const std::string& call);
 void check_kernel(const kernels::Status& status);
-// ncclInProgress is not a failure: the communicator reports the outcome later.
+// Throws DeviceError if the call failed. ncclInProgress is no failure: the outcome comes later.
 void check_nccl(ncclResult_t result, const std::string& call, ncclComm_t communicator = nullptr);
 
 class CudaStream {
  public:
-  // Of the highest priority, or the lowest.
+  // Creates a stream of the highest priority (`urgent`) or the lowest.
   explicit CudaStream(bool urgent);
   ~CudaStream();
   CudaStream(CudaStream&& other) noexcept;
@@ -46,19 +46,19 @@ class CudaEvent {
   cudaEvent_t get() const { return event_; }
 
   void record(cudaStream_t stream) const;
-  // While the stream is captured: the graph records it, for the host to read.
+  // Records during a capture: the graph records the event, and the host can read it.
   void record_outside(cudaStream_t stream) const;
-  // Whether all that was before it is done.
+  // Returns true if all work before the event is done.
   bool passed() const;
 
  private:
   cudaEvent_t event_ = nullptr;
 };
 
-// Seconds from one timed event to another, both passed.
+// Returns seconds from one timed event to another. Requires that both have passed.
 double seconds_between(const CudaEvent& from, const CudaEvent& to);
 
-// Memory on the device, or of the host where the device can reach it.
+// Memory on the device, or memory of the host that the device can reach.
 class CudaMemory {
  public:
   enum class Where { kDevice, kHost };
@@ -74,14 +74,13 @@ class CudaMemory {
   void* data_ = nullptr;
 };
 
-// Libraries of CUDA's that are loaded when they are asked for, so that the program runs where there
-// is neither CUDA nor NCCL.
+// CUDA's libraries are loaded on first use, so that the program also runs without CUDA and NCCL.
 
-// The library of that name ("libnccl.so.2"): where the loader finds it, else where the build did.
-// It stays loaded. Throws DeviceError with the loader's own words.
+// Returns the library `name` ("libnccl.so.2") from the loader's folders or else the build's. It
+// stays loaded. Throws DeviceError with the loader's message.
 void* load_library(const std::string& name);
 
-// Its function of that name. Throws DeviceError where it has none.
+// Sets `function` to the library's function of that name. Throws DeviceError if there is none.
 template <typename Function>
 void find_function(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));

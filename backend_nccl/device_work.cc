@@ -103,7 +103,7 @@ void DeviceWork::encode(int bucket, cudaStream_t stream) const {
   check_kernel(kernels::dgc_step(sparse.step, step, stream));
 }
 
-// The sparse update takes a rate times each value away: at -1 it adds them.
+// Sums by the sparse update, which subtracts rate x value: at rate -1 it adds.
 void DeviceWork::decode(int bucket, cudaStream_t stream) const {
   const Sparse& sparse = *sparse_[index(bucket)];
   const Region& gradient = memory_.gradients()[index(tensors_[index(bucket)])];
@@ -143,7 +143,7 @@ void DeviceWork::make_staged(const plan::Plan& plan) {
       }
       bucket->gradients = CudaMemory(CudaMemory::Where::kHost, index(bytes));
       bucket->payload = CudaMemory(CudaMemory::Where::kHost, index(bucket->layout->bytes()));
-      // Other ranks' parts of it go up unwritten and are overwritten by the gathering.
+      // Other ranks' parts are uploaded unwritten and are overwritten by the all-gather.
       if (bucket->layout->bytes() > 0) {
         std::memset(bucket->payload.data(), 0, index(bucket->layout->bytes()));
       }
@@ -164,7 +164,7 @@ void DeviceWork::load() {
     check_cuda(cudaMemcpy(block_.data() + at, from, index(bytes), cudaMemcpyHostToDevice),
                "cudaMemcpy to the device");
   });
-  // The legacy stream is not ordered before streams that do not block on it.
+  // The legacy stream is not ordered before non-blocking streams.
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
@@ -207,7 +207,7 @@ void DeviceWork::blocks(const Action& action, cudaStream_t stream) const {
   }
 }
 
-// Three products of each matrix: M Q, M^T P once P is summed and orthogonal, P Q^T.
+// Runs one of the three products of each matrix: M Q, M^T P (P summed, orthogonalised), P Q^T.
 void DeviceWork::factors(const Action& action, cudaStream_t stream) const {
   const auto& matrices = memory_.matrices()[index(action.bucket)];
   const kernels::GemmWorkspace workspace{products_[index(action.bucket)].data(), kProductBytes};
@@ -273,7 +273,7 @@ void DeviceWork::move(const Action& action, cudaStream_t stream) const {
   check_kernel(kernels::pack(tensors, element_of(action.from), element_of(action.to), stream));
 }
 
-// Up or down between the gradients on the device and the host's copy of their slices.
+// Copies slices between the gradients on the device and the host's copy of them.
 void DeviceWork::cross(const Staged& bucket, int which, cudaMemcpyKind direction,
                        cudaStream_t stream) const {
   for (const auto& slice : bucket.slices[which]) {
@@ -317,14 +317,14 @@ void DeviceWork::staged(const Action& action, cudaStream_t stream) {
   }
 }
 
-// Called by CUDA, in the stream's turn; no CUDA call is allowed here, and nothing may be thrown.
+// Called by CUDA in stream order. No CUDA call is allowed here, and exceptions must not escape.
 template <void (*kWork)(DeviceWork::Staged&)>
 void CUDART_CB DeviceWork::on_host(void* bucket) {
   auto& here = *static_cast<Staged*>(bucket);
   try {
     kWork(here);
   } catch (...) {
-    here.failed = true;  // memory, most likely; result() says so
+    here.failed = true;  // probably out of memory; result() reports it
   }
 }
 
@@ -393,7 +393,7 @@ int DeviceWork::commands(plan::OpId op) const {
         commands += 7;
         break;
       default:
-        // A kernel takes many moves; NCCL puts a few commands of its own around its kernel.
+        // One kernel takes many moves; NCCL adds a few commands of its own around its kernel.
         commands += 4;
     }
   }

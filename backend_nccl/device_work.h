@@ -1,4 +1,4 @@
-// One rank's memory on the GPU for one plan, and what carries its actions out there
+// One rank's memory on the GPU for one plan, and the execution of the plan's actions on it
 // (backend_nccl/memory_plan.h).
 #pragma once
 
@@ -22,40 +22,40 @@ namespace syncline::nccl_backend {
 
 class DeviceWork {
  public:
-  // Allocates and loads. All of it must outlive the object, and what is under way on the device
-  // must have ended before that ends.
+  // Allocates and loads the block of memory. All arguments must outlive the object, and its work on
+  // the device must have ended before it is destroyed.
   DeviceWork(const plan::Plan& plan, const Workload& workload, int rank,
              const run::RankGradients& input, Communicators& communicators);
   DeviceWork(const DeviceWork&) = delete;
   DeviceWork& operator=(const DeviceWork&) = delete;
 
-  // Puts the block of memory back to where a run begins. Nothing may be under way.
+  // Resets the block of memory to the state at the beginning of a run. Requires an idle device.
   void load();
-  // Launches what the operation does with memory. `communicator`: of the launch order.
+  // Launches the operation's work on memory. `communicator`: index in the launch order.
   void carry_out(plan::OpId op, int communicator, cudaStream_t stream);
-  // How many commands that puts on the stream, about.
+  // Returns roughly the number of commands that carry_out() puts on the stream.
   int commands(plan::OpId op) const;
-  // What the exchange left. Nothing may be under way. Throws DeviceError where the host's part of
-  // the work failed.
+  // Returns the gradients after the run. Throws DeviceError if the host's part of the work failed.
+  // Requires an idle device.
   run::RankGradients result(const run::RankGradients& input) const;
 
  private:
-  // A bucket on its way over the host.
+  // A bucket that the host encodes, decodes or averages.
   struct Staged {
     const run::Payload* layout = nullptr;
-    std::vector<run::PayloadSlice> slices[2];  // to read from the gradients, to write to them
+    std::vector<run::PayloadSlice> slices[2];  // gradients to read, gradients to write
     CudaMemory gradients;
     CudaMemory payload;
     run::RankGradients host;
-    std::size_t behind = 0;          // the collective that the host works behind
-    DeviceWork* averaged = nullptr;  // whose parameters it averages, if it does
+    std::size_t behind = 0;          // the collective after which the host works
+    DeviceWork* averaged = nullptr;  // owner of the parameters to average; null: none
     const plan::Bucket* bucket = nullptr;
     bool under_way = false;  // sent and not yet applied
     std::atomic<bool> failed{false};
   };
 
-  // A bucket of a sparse codec: momentum correction, selection and packing, and the sum of what all
-  // ranks have sent.
+  // A bucket of a sparse codec: momentum correction, selection and packing, and the sum over all
+  // ranks.
   struct Sparse {
     int rank = 0;
     int ranks = 1;
@@ -87,14 +87,14 @@ class DeviceWork {
   Communicators& communicators_;
   MemoryPlan memory_;
   CudaMemory block_;
-  std::vector<CudaMemory> products_;  // by bucket: what products of matrices add up in
-  // Where the host averages: the parameters, what is sent for them, and the optimizer.
+  std::vector<CudaMemory> products_;  // per bucket: workspace for partial sums of products
+  // If the host averages: the parameters, the values sent for them, and the optimizer.
   run::RankGradients parameters_, sent_;
   std::optional<run::OuterStep> outer_;
   std::mutex averaging_;
-  std::vector<int> tensors_;                     // by bucket: its first
-  std::vector<std::unique_ptr<Staged>> staged_;  // by bucket; null: never staged
-  std::vector<std::unique_ptr<Sparse>> sparse_;  // by bucket; null: of no sparse codec
+  std::vector<int> tensors_;                     // per bucket: its first tensor
+  std::vector<std::unique_ptr<Staged>> staged_;  // per bucket; null: never staged
+  std::vector<std::unique_ptr<Sparse>> sparse_;  // per bucket; null: no sparse codec
 };
 
 }  // namespace syncline::nccl_backend

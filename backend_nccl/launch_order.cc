@@ -1,12 +1,12 @@
-// The order is the plan's list. It is the same on every rank, which NCCL asks for where
-// communicators share a GPU; and since an operation waits only for ones that stand before it, every
-// beginning of the list can be carried out without the rest: a host that is held up (a full queue,
-// a connection being made) holds nobody up for good.
+// The order is the plan's list. It is the same on every rank, as NCCL requires if communicators
+// share a GPU. An operation waits only for earlier ones in the list, so every prefix of the list
+// can finish without the rest. A delayed host (full queue, connection being made) thus never
+// deadlocks others.
 //
-// A CUDA stream for each of the plan's streams keeps the order within a stream. Everything else is
-// an event: the least set of them that covers the plan's `after` and `after_previous`.
+// A CUDA stream for each of the plan's streams keeps the order within a stream. All other
+// dependencies are events: the smallest set that covers the plan's `after` and `after_previous`.
 //
-// Knows neither CUDA nor NCCL, so that it is tested where there is neither.
+// Knows neither CUDA nor NCCL, so that tests need neither.
 #include "backend_nccl/launch_order.h"
 
 #include <algorithm>
@@ -16,15 +16,15 @@
 namespace syncline::nccl_backend {
 namespace {
 
-// How far a stream has waited for another one: up to an operation of a period, -1: not at all.
+// The last operation of another stream that a stream has waited for, by period; -1: none.
 struct Waited {
   plan::OpId previous = -1;
   plan::OpId current = -1;
 };
 
-// Only the last operation that is waited for on each stream counts, and only if nothing earlier on
-// the waiting stream has waited for it or for a later one. What was waited for in the period before
-// is not counted on: the first period has none.
+// Computes the events to wait for. Per stream only the last operation counts, and only if the
+// waiting stream has not yet waited for it or a later one. Waits of the previous period do not
+// count, because the first period has none.
 class Waits {
  public:
   explicit Waits(const plan::Plan& plan) : plan_(plan), streams_(index(plan.streams)) {
@@ -49,7 +49,7 @@ class Waits {
         waits.push_back({wanted[from].current, false});
         waited.current = wanted[from].current;
       }
-      // Whoever waits for this period's operation has waited for all of the last period's.
+      // A wait for this period's operation covers all of the previous period's.
       if (waited.current < 0 && wanted[from].previous > waited.previous) {
         waits.push_back({wanted[from].previous, true});
         waited.previous = wanted[from].previous;
@@ -63,7 +63,7 @@ class Waits {
 
   const plan::Plan& plan_;
   std::size_t streams_;
-  std::vector<Waited> waited_;  // by waiting stream and the one waited for
+  std::vector<Waited> waited_;  // per waiting stream and awaited stream
 };
 
 int communicator_of(const plan::Op& op, std::vector<CommunicatorKey>& keys) {

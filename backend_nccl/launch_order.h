@@ -1,4 +1,4 @@
-// In which order one host thread hands a plan to the GPU, and what each launch waits for there.
+// The order that one host thread launches a plan in, and the events that each launch waits for.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace syncline::nccl_backend {
 
-// The end of an operation on another stream, of the same period or the one before.
+// The end of an operation on another stream, in the same period or the previous one.
 struct EventWait {
   plan::OpId op = 0;
   bool previous = false;
@@ -18,18 +18,18 @@ struct EventWait {
 struct OrderedLaunch {
   plan::OpId op = 0;
   plan::StreamId stream = plan::kComputeStream;
-  std::vector<EventWait> waits;  // those of the period before do not count in the first one
+  std::vector<EventWait> waits;  // those of the previous period do not count in the first one
   bool awaited = false;          // some launch waits for its end
-  int communicator = -1;         // of LaunchOrder::communicators, for a collective
+  int communicator = -1;         // index in LaunchOrder::communicators; -1: no collective
 };
 
-// What NCCL_ALGO calls the algorithm of an all-reduce; empty where NCCL has none like it, where the
-// plan leaves the choice to NCCL, and for every other kind, which NCCL has one algorithm for on
-// most machines.
+// Returns the algorithm of an all-reduce in NCCL_ALGO's terms. Empty if NCCL has none like it or if
+// the plan leaves the choice to NCCL. Empty for every other kind: NCCL has one algorithm for those
+// on most machines.
 std::string nccl_algorithm(const collective::Collective& collective);
 
-// A communicator of its own for every communicating stream and every way of grouping ranks on it,
-// and for every algorithm, since NCCL reads its choice when a communicator is made.
+// Names a communicator: one per communicating stream, grouping of ranks and algorithm, since NCCL
+// reads its choice of algorithm when it makes a communicator.
 struct CommunicatorKey {
   plan::StreamId stream = 1;
   collective::Groups groups;
@@ -39,7 +39,7 @@ struct CommunicatorKey {
 
 struct LaunchOrder {
   std::vector<OrderedLaunch> launches;
-  // In the order of their first use: all ranks make them in this order.
+  // In the order of first use: all ranks make them in this order.
   std::vector<CommunicatorKey> communicators;
 };
 

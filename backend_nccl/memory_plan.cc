@@ -36,7 +36,7 @@ WireNumber number_of(DType format) {
   return WireNumber::kByte;
 }
 
-// Moves that go on where the last one ended, on both sides, are one.
+// Adds a move, or extends the last one if both sides continue it.
 void add_move(Action& action, const Action::Move& move) {
   if (move.count == 0) return;
   if (!action.moves.empty()) {
@@ -60,10 +60,11 @@ auto means_of(const plan::Plan& plan) {
   });
 }
 
-// Whether averaging is more than the mean of all parameters at once, for which there is no kernel.
+// Returns true if averaging is more than one mean of all parameters at once: the GPU has no kernel
+// for it.
 bool has_outer_steps(const plan::Plan& plan) {
   bool sent = false;
-  bool delayed = false;  // the model computes on while parameters travel
+  bool delayed = false;  // the model computes while parameters travel
   for (const plan::Op& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     const auto* compute = std::get_if<plan::Compute>(&op.work);
@@ -111,7 +112,7 @@ void MemoryPlan::lay_out(const Workload& workload) {
   buckets_of_.resize(elements_.size());
   gradients_.resize(elements_.size());
   inputs_.resize(elements_.size());
-  std::vector<char> apart(elements_.size(), 0);  // has gradients of its own
+  std::vector<char> apart(elements_.size(), 0);  // has its own gradients
   const std::size_t buckets = plan_.ranks > 1 ? plan_.buckets.size() : 0;
   for (std::size_t b = 0; b < buckets; ++b) {
     layouts_.emplace_back(plan_, static_cast<int>(b), rank_, workload);
@@ -126,7 +127,7 @@ void MemoryPlan::lay_out(const Workload& workload) {
     const std::int64_t blocks = layouts_[b].blocks() ? layouts_[b].bytes() : 0;
     const plan::Bucket& what = plan_.buckets[b];
     rows_.push_back(blocks == 0 ? Region{} : reserve(what.elements * kFloatBytes));
-    // A part is at most a block more than its share.
+    // A part is at most one block larger than its share.
     received_.push_back(blocks == 0 ? Region{} : reserve(blocks + plan_.ranks * unit_of(what)));
     produced_.push_back(view(b) ? reserve(layouts_[b].bytes()) : Region{});
     waiting_.emplace_back();
@@ -192,7 +193,7 @@ std::vector<run::PayloadSlice> MemoryPlan::staged_slices(int bucket, bool fill) 
 void MemoryPlan::act(plan::OpId id) {
   const plan::Work& work = plan_.ops[index(id)].work;
   auto& actions = actions_[index(id)];
-  // A single rank exchanges nothing; whatever its gradients are, they stay.
+  // A single rank exchanges nothing and keeps its gradients.
   if (plan_.ranks == 1) return;
   if (const auto* compute = std::get_if<plan::Compute>(&work)) {
     if (compute->phase == plan::Phase::kBackward) produce(compute->first, compute->last, actions);
@@ -231,7 +232,7 @@ void MemoryPlan::act(plan::OpId id) {
   }
 }
 
-// The backward pass has come by these tensors.
+// Copies the gradients of these tensors, as the backward pass computes them, and clears residuals.
 void MemoryPlan::produce(int first, int last, std::vector<Action>& actions) const {
   Action copies;
   Action cleared;
@@ -259,7 +260,7 @@ void MemoryPlan::produce(int first, int last, std::vector<Action>& actions) cons
   if (!cleared.moves.empty()) actions.push_back(std::move(cleared));
 }
 
-// From a bucket's gradients to its payload, or back.
+// Moves a bucket's gradients to its payload, or back.
 void MemoryPlan::cross(int bucket, bool back, std::vector<Action>& actions) const {
   const auto b = index(bucket);
   const run::Payload& layout = layouts_[b];
@@ -291,8 +292,7 @@ void MemoryPlan::cross(int bucket, bool back, std::vector<Action>& actions) cons
   if (layout.blocks() && !back) actions.push_back(std::move(action));
 }
 
-// Between gradients and where they travel from or are multiplied: whole in the payload, or as
-// matrices.
+// Moves gradients to or from their matrices. Tensors without factors travel whole in the payload.
 void MemoryPlan::move_matrices(int bucket, bool back, std::vector<Action>& actions) const {
   const run::Payload& layout = layouts_[index(bucket)];
   const std::int64_t unit = size_of(layout.format());
@@ -315,7 +315,7 @@ void MemoryPlan::move_matrices(int bucket, bool back, std::vector<Action>& actio
   actions.push_back(std::move(copied));
 }
 
-// Between the factors in fp32 and the payload, where that has another format.
+// Casts the factors between fp32 and the payload's format, if that is another.
 void MemoryPlan::cast_factors(int bucket, bool from_payload, std::vector<Action>& actions) const {
   const run::Payload& layout = layouts_[index(bucket)];
   if (layout.format() == DType::kFp32) return;
@@ -341,7 +341,7 @@ void MemoryPlan::factors(int bucket, int step, std::vector<Action>& actions) con
   Action action;
   if (step == 0) {
     move_matrices(bucket, false, actions);
-    action.kind = Action::Kind::kClear;  // what a matrix has beyond its gradients
+    action.kind = Action::Kind::kClear;  // the padding of matrices
     for (const Matrix& matrix : matrices_[index(bucket)]) {
       const std::int64_t end = matrix.numbers + matrix.shape.elements * kFloatBytes;
       const std::int64_t all = matrix.shape.rows * matrix.shape.columns;
@@ -359,7 +359,7 @@ void MemoryPlan::factors(int bucket, int step, std::vector<Action>& actions) con
   move_matrices(bucket, true, actions);
 }
 
-// Parameters were summed: the mean of them, in views and in gradients alike.
+// Divides summed parameters by the number of ranks, in views and in gradients.
 void MemoryPlan::average(std::vector<Action>& actions) const {
   Action action;
   action.kind = Action::Kind::kDivide;
@@ -367,7 +367,7 @@ void MemoryPlan::average(std::vector<Action>& actions) const {
   const auto add = [&](const Region& region) {
     if (region.bytes == 0) return;
     auto& moves = action.moves;
-    // Neighbours are one, with the zeros between them.
+    // Adjacent regions are merged, with the zeros between them.
     if (!moves.empty() &&
         region.at == aligned(moves.back().to + moves.back().count * kFloatBytes)) {
       moves.back().count = (region.at + region.bytes - moves.back().to) / kFloatBytes;
@@ -382,8 +382,8 @@ void MemoryPlan::average(std::vector<Action>& actions) const {
   actions.push_back(std::move(action));
 }
 
-// What this rank asks NCCL for. Shares that are not all alike have no function of their own: every
-// share is then reduced to, or broadcast from, its member, all in one group.
+// Returns this rank's calls of NCCL. NCCL has no function for unequal shares: each share is reduced
+// to, or broadcast from, its member, all in one group.
 Action MemoryPlan::exchange(const collective::Collective& collective, std::int64_t at) const {
   const run::Payload& layout = layouts_[index(collective.bucket)];
   const auto here = *collective::place_in(collective.groups, rank_);
@@ -428,7 +428,7 @@ Action MemoryPlan::exchange(const collective::Collective& collective, std::int64
   return action;
 }
 
-// Sends stand before receives, so that each is under way when it is waited for.
+// Adds the sends before the receives, so that each is under way when its peer waits for it.
 void MemoryPlan::all_to_all(const collective::Collective& collective, std::int64_t at,
                             std::vector<Action>& actions) const {
   if (collective.algorithm != collective::all_to_all()) {

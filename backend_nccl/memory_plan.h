@@ -1,8 +1,7 @@
-// What every operation of a plan does with one rank's memory on the GPU: where buckets and
-// gradients lie in one block of device memory, and the copies, casts, encodings and collectives of
-// each operation. A dense bucket is a view, which the backward pass writes; elsewhere it writes
-// gradients in fp32, and the payload is filled from there. What no kernel does the host does with
-// the payload's own code. Knows neither CUDA nor NCCL.
+// Lays out buckets and gradients in one block of a rank's device memory, and lists each operation's
+// copies, casts, encodings and collectives. A dense bucket is a view that the backward pass writes.
+// For others it writes gradients in fp32, and the payload is filled from them. Steps without a
+// kernel are done by the host with the payload's code. Knows neither CUDA nor NCCL.
 #pragma once
 
 #include <cstddef>
@@ -17,23 +16,23 @@ namespace syncline::nccl_backend {
 
 inline constexpr std::int64_t kFloatBytes = sizeof(float);
 
-// In bytes of the block; empty: there is none.
+// A part of the block, in bytes. Empty: there is none.
 struct Region {
   std::int64_t at = 0;
   std::int64_t bytes = 0;
 };
 
-// The numbers that a collective's call moves.
+// Type of the numbers in a collective's call.
 enum class WireNumber { kFp32, kFp16, kBf16, kFp64, kByte };
 
 // One call of NCCL's function for `kind`, or a message. Addresses are bytes of the block.
 struct CollectiveCall {
   enum class Form { kCollective, kSend, kReceive } form = Form::kCollective;
   collective::CollectiveKind kind = collective::CollectiveKind::kAllReduce;
-  int root = 0;  // member, of a reduce or broadcast; of a message the other one
+  int root = 0;  // member: of a reduce or broadcast the root, of a message the peer
   std::int64_t send = 0;
   std::int64_t receive = 0;
-  // As NCCL counts: the whole payload; one member's share for reduce_scatter and all_gather.
+  // In NCCL's terms: the whole payload; for reduce_scatter and all_gather one member's share.
   std::int64_t count = 0;
   WireNumber number = WireNumber::kFp32;
 };
@@ -47,14 +46,14 @@ struct Action {
     kEncode,         // bucket: a sparse codec's step, gradient -> this rank's part of the payload
     kDecode,         // bucket: the sum of all ranks' parts -> gradient
     kPackBlocks,     // bucket: its numbers in fp32 -> blocks of low precision
-    kSumBlocks,      // moves: blocks of `parts` others, from -> added to, count in bytes of each
+    kSumBlocks,      // moves: adds blocks of `parts` others, from -> to; count in bytes of each
     kUnpackBlocks,   // bucket: blocks -> its numbers in fp32
-    kFactors,        // bucket: step number `parts` of low rank: M Q, M^T P behind its sum, P Q^T
+    kFactors,        // bucket: step `parts` of low rank: 0 M Q, 1 M^T P after the sum of P, 2 P Q^T
     kStagedFill,     // bucket: gradients -> payload, by the host
-    kStagedBetween,  // bucket: the host's part behind collective number `parts`
+    kStagedBetween,  // bucket: the host's work after collective number `parts`
     kStagedRead,     // bucket: payload -> gradients, by the host
     kStagedAverage,  // bucket: payload -> parameters, by the host
-    kExchange        // calls; several of them are one group
+    kExchange        // calls; several form one NCCL group
   };
   struct Move {
     std::int64_t from = 0;
@@ -71,24 +70,24 @@ struct Action {
   std::vector<CollectiveCall> calls = {};
 };
 
-// Staged, which is done by the host: rows of sparse gradients, fp64 outside of views, and
-// parameters with an outer step or that travel beside training. Where the device averages
-// parameters only fp32 is a view, so that a mean is rounded once, to fp32.
+// The host handles ("stages"): sparse rows, fp64 gradients that are not views, and parameters that
+// are averaged by an outer optimizer or during later steps. If the device averages parameters, only
+// fp32 buckets are views, so that a mean is rounded once.
 //
-// A sparse codec's bucket has the velocity and the residual of momentum correction beside its
-// gradient. A step begins with the same gradients as the one before it, and with nothing waiting:
-// the backward pass clears both. Its payload has each rank's indices in front of its values.
+// A sparse codec's bucket also has the velocity and the residual of momentum correction. Each step
+// begins with the same gradients and an empty residual: the backward pass clears both. The payload
+// has each rank's indices in front of its values.
 //
-// Matrices of low rank are copied to a place of their own, as their factors are made of them twice.
+// Matrices of low rank are copied, as their factors are computed from them twice.
 //
-// Blocks of low precision are summed all to all: each member is sent its part by all others, sums
-// them rank after rank, rounds once, and sends the sum to all.
+// Blocks of low precision are summed all to all: each member receives its part from all others,
+// sums the parts in rank order, rounds once, and sends the sum to all.
 class MemoryPlan {
  public:
-  // Regions begin at multiples of this: what NCCL and vector loads are fastest at.
+  // Alignment of regions in bytes, at which NCCL and vector loads are fastest.
   static constexpr std::int64_t kAlignment = 256;
 
-  // The plan must outlive it.
+  // Requires that the plan outlives the object.
   MemoryPlan(const plan::Plan& plan, const Workload& workload, int rank);
 
   std::int64_t bytes() const { return bytes_; }
@@ -96,42 +95,42 @@ class MemoryPlan {
     return actions_[static_cast<std::size_t>(op)];
   }
 
-  // By bucket. Payloads of plans for a single rank are not there.
+  // Return, by bucket, layouts and payloads. Empty for a single rank.
   const std::vector<run::Payload>& layouts() const { return layouts_; }
   const std::vector<Region>& payloads() const { return payloads_; }
   const std::vector<Region>& produced() const {
     return produced_;
-  }  // of views: what backward writes
-  // By bucket, of sparse codecs: what waits, and its momentum. Empty elsewhere.
+  }  // views' values, which the backward pass copies
+  // Momentum correction of a sparse codec's bucket; empty for other buckets.
   struct Waiting {
     Region velocity, residual;
   };
   const std::vector<Waiting>& waiting() const { return waiting_; }
-  // Whether the host has the parameters that are averaged, of this bucket.
+  // Returns true if the host averages the parameters of this bucket.
   bool host_averages(std::size_t bucket) const {
     return outer_steps_ && plan_.buckets[bucket].averaged;
   }
-  // A matrix of a codec of low rank, the factor that a step begins with, and its two factors: fp32.
+  // Addresses, in fp32: a low-rank codec's matrix, the factor a step starts with, and both factors.
   struct Matrix {
     compress::LowRank shape;
     std::int64_t numbers = 0, start = 0, p = 0, q = 0;
   };
-  // By bucket; empty where there are none, or the host makes them.
+  // Returns matrices by bucket; empty if there are none, or if the host computes the factors.
   const std::vector<std::vector<Matrix>>& matrices() const { return matrices_; }
-  // By bucket, of blocks: its numbers in fp32.
+  // Returns, by bucket of block codecs, its numbers in fp32.
   const std::vector<Region>& rows() const { return rows_; }
-  // By tensor, then buffers; fp32.
+  // Return regions in fp32, by tensor, then by buffer.
   const std::vector<Region>& gradients() const { return gradients_; }
   const std::vector<Region>& inputs() const { return inputs_; }
 
-  // What a staged action takes to the host or brings back: slices of gradients in fp32 (`at` counts
-  // the bytes behind each other), all of them whole where it is not known which.
+  // Returns the slices of fp32 gradients that a staged action copies to the host (`fill`) or back.
+  // Their `at` counts bytes. Tensors are whole unless the payload is summed.
   std::vector<run::PayloadSlice> staged_slices(int bucket, bool fill) const;
 
-  // Hands `put(at, source, bytes)` what stands in the block when a run begins; the rest is zeros.
+  // Calls `put(at, source, bytes)` for the contents of the block when a run begins, zeros aside.
   template <typename Put>
   void load(const run::RankGradients& input, Put put) const;
-  // The gradients after a run, from `get(at, target, bytes)`.
+  // Returns the gradients after a run, read by `get(at, target, bytes)`.
   template <typename Get>
   run::RankGradients result(const run::RankGradients& input, Get get) const;
 
@@ -156,23 +155,23 @@ class MemoryPlan {
 
   const plan::Plan& plan_;
   int rank_;
-  std::vector<run::BucketUse> uses_;  // by bucket
-  bool outer_steps_;                  // averaging is the host's
+  std::vector<run::BucketUse> uses_;  // per bucket
+  bool outer_steps_;                  // the host averages parameters
   bool averages_;                     // the device averages parameters
   std::size_t tensors_;
   std::int64_t bytes_ = 0;
   std::vector<std::vector<Action>> actions_;
   std::vector<run::Payload> layouts_;
   std::vector<Region> payloads_;
-  std::vector<Region> rows_;  // of blocks
+  std::vector<Region> rows_;  // block codecs' numbers, in fp32
   std::vector<std::vector<Matrix>> matrices_;
-  std::vector<Region> received_;  // of blocks: what other members have sent
+  std::vector<Region> received_;  // block codecs' parts from other members
   std::vector<Region> produced_;
   std::vector<Waiting> waiting_;
   std::vector<Region> gradients_;
   std::vector<Region> inputs_;
-  std::vector<std::int64_t> elements_;        // by tensor
-  std::vector<std::vector<int>> buckets_of_;  // by tensor
+  std::vector<std::int64_t> elements_;        // per tensor
+  std::vector<std::vector<int>> buckets_of_;  // per tensor
 };
 
 template <typename Put>

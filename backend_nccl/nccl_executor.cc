@@ -1,30 +1,28 @@
-//   computation   time passes on the compute stream (kernels/kernels.h), or the workload's
-//                 operators run as kernels (operator_load.h); backward passes write their gradients
-//                 by device copies
-//   buckets       views of the bucket where the plan allows it; otherwise packed, cast and unpacked
-//                 by one kernel (kernels/kernels.h)
+//   computation   a timer on the compute stream (kernels/kernels.h), or the workload's operators as
+//                 kernels (operator_load.h); backward passes write their gradients by device copies
+//   buckets       views of the bucket if the plan allows it; otherwise packed, cast and unpacked by
+//                 one kernel (kernels/kernels.h)
 //   collectives   NCCL's own, in the bucket's number format. NCCL chooses algorithm and protocol,
-//                 except that an all-reduce by ring or double binary tree is asked for by NCCL_ALGO
+//                 except that NCCL_ALGO asks for an all-reduce's ring or double binary tree
 //   sparse codecs on the stream of their operation: momentum correction, selection and packing
 //                 (kernels/dgc_step.h), NCCL's all-gather, the sum (kernels/sparse_apply.h). Every
-//                 step begins with nothing waiting, as it begins with the same gradients
+//                 step begins with an empty residual, as it begins with the same gradients
 //   staged        rows of sparse gradients, and fp64 outside of views: copied to the host, filled
 //                 or read there, and copied back. Such a step's time is not a GPU's
 //
-// Outcome: the timeline of all ranks on rank 0's clock, on every rank alike; gradients of this
-// rank. No bytes sent: NCCL does not say. Times are CUDA events, placed on the host's clock by an
-// event at the beginning and one at the end that the host has waited for.
+// The outcome is the timeline of all ranks on rank 0's clock, the same on every rank, and this
+// rank's gradients. Bytes sent are missing: NCCL does not report them. Times are CUDA events on the
+// host's clock, anchored by one event at the beginning and one at the end.
 //
-// Nothing hangs: communicators are made and used without blocking, and whoever waits looks for
-// errors of NCCL, for ranks that have failed and at the clock; then the communicators are aborted
-// and MachineError names the call, the operation and the rank. With `graph` communicators block in
-// NCCL's own calls, which only the control channel's failure callback can end.
+// No wait hangs: communicators are created and used without blocking, and every wait checks NCCL's
+// errors, failed ranks and the clock. Then the communicators are aborted and MachineError names the
+// call, the operation and the rank. With `graph`, communicators block in NCCL's own calls, which
+// only the control channel's failure callback can end.
 //
-// Several ranks on one GPU (found out by the ranks' exchange of devices) talk through sockets as if
-// they were on machines of their own. What their times are worth, hardware() says.
+// Several ranks on one GPU (the ranks exchange their devices to find out) talk through sockets as
+// if on separate machines. hardware() says how far to trust their times.
 //
-// Where the program is built without CUDA or NCCL, or there is no device, the factory throws
-// MachineError.
+// The factory throws MachineError if the program was built without CUDA or NCCL, or has no device.
 #include "backend_nccl/nccl_executor.h"
 
 #include <algorithm>
@@ -43,7 +41,7 @@
 namespace syncline::nccl_backend {
 namespace {
 
-// "13.0" for 13000, "2.28.9" for 22809.
+// Returns "13.0" for 13000 and, below, "2.28.9" for 22809.
 std::string cuda_version(int number) {
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
@@ -58,14 +56,14 @@ bool passes_time(const plan::Work& work) {
          reason == plan::Busy::Reason::kTick;
 }
 
-// By operation: whether it goes on where another one's time on its stream has ended, with nothing
-// waited for in between.
+// Returns, by operation, 1 if it continues directly after a timed operation on its stream, without
+// a wait in between.
 std::vector<char> follows_of(const plan::Plan& plan, const LaunchOrder& order) {
   std::vector<plan::OpId> last(index(plan.streams), -1);
   for (const OrderedLaunch& launch : order.launches) last[index(launch.stream)] = launch.op;
   std::vector<char> follows(plan.ops.size(), 0);
   for (const OrderedLaunch& launch : order.launches) {
-    plan::OpId& before = last[index(launch.stream)];  // the first one's is the period before's last
+    plan::OpId& before = last[index(launch.stream)];  // may be the previous period's last
     const plan::Work& work = plan.ops[index(before)].work;
     const bool timed = passes_time(work) && plan::seconds_of(work) > 0;
     follows[index(launch.op)] = launch.waits.empty() && timed ? 1 : 0;
@@ -74,7 +72,7 @@ std::vector<char> follows_of(const plan::Plan& plan, const LaunchOrder& order) {
   return follows;
 }
 
-// What a rank computes, on the streams where time passes.
+// Timers in place of computation, one per stream.
 class Computation {
  public:
   explicit Computation(int streams)
@@ -88,7 +86,7 @@ class Computation {
     check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
 
-  // Time passes on the stream, in which `inside` is done.
+  // Lets `seconds` pass on the stream, and does `inside` during that time.
   template <typename Inside>
   void pass(plan::StreamId id, Seconds seconds, bool follows, cudaStream_t stream, Inside inside) {
     if (seconds <= 0) return inside();
@@ -185,15 +183,15 @@ class NcclExecutor final : public live::LiveExecutor {
     try {
       return measured(plan, own, periods, walk, work, computation);
     } catch (...) {
-      // What is under way must have ended before its memory goes; kernels that wait for other ranks
-      // end by this alone.
+      // Work under way must end before its memory is freed. Only an abort ends kernels that wait
+      // for other ranks.
       communicators_->abort();
       cudaDeviceSynchronize();
       throw;
     }
   }
 
-  // Encoding, decoding and copying take what they take; the plan's times are those of a model.
+  // Launches one operation. Encoding, decoding and copying take their real time, not the plan's.
   void carry_out(const plan::Plan& plan, const OrderedLaunch& launch, cudaStream_t stream,
                  Computation& computation, DeviceWork& work) {
     const plan::Work& what = plan.ops[index(launch.op)].work;
@@ -227,14 +225,14 @@ class NcclExecutor final : public live::LiveExecutor {
     const ClockAnchor end = anchor_on(stream);
     live::ClockOffset after = channel_.clock();
 
-    // What the GPU's clock adds to the errors of the ranks' clocks.
+    // The GPU's clock adds to the errors of the ranks' clocks.
     before.error += begin.error;
     after.error += end.error;
     run::Outcome outcome;
     outcome.timeline = live::exchange_timelines(channel_, walk.spans(channel_.rank(), begin, end),
                                                 plan, periods, before, after);
     clock_error_ = live::worst_clock_error(channel_, before, after);
-    // What NCCL sends for a collective it does not say: nothing is given rather than a zero.
+    // NCCL does not report the bytes it sends: none are given rather than a zero.
     outcome.gradients.resize(index(plan.ranks));
     outcome.gradients[index(channel_.rank())] = work.result(own);
     return outcome;
@@ -246,7 +244,7 @@ class NcclExecutor final : public live::LiveExecutor {
   DevicePlace device_;
   std::optional<Communicators> communicators_;
   std::optional<OperatorLoad> operators_;
-  std::vector<char> follows_;  // by operation of the plan under way
+  std::vector<char> follows_;  // per operation of the plan under way
   std::string hardware_;
   std::string failure_;
   Seconds clock_error_ = 0;

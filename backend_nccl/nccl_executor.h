@@ -1,7 +1,7 @@
-// The NCCL executor: this process is one rank with one GPU and carries the plan out there. A CUDA
-// stream for each of the plan's streams, a communicator for each communicating stream and grouping
-// of ranks, CUDA events for dependencies; one host thread launches the plan's list, period after
-// period, without waiting between them. Gradients are real data in device memory.
+// The NCCL executor: this process is one rank with one GPU. Each stream of the plan is a CUDA
+// stream; each pair of communicating stream and grouping has a communicator; dependencies are CUDA
+// events. One host thread launches the plan's list, period after period, without waiting between
+// them. Gradients are real data in device memory.
 #pragma once
 
 #include <memory>
@@ -12,33 +12,33 @@
 namespace syncline::nccl_backend {
 
 struct NcclSettings {
-  int device = -1;     // CUDA's number; -1: by the rank's place among those of this machine
-  int max_ctas = 0;    // blocks that one communicator may take; 0: NCCL's choice, or kSharedCtas
+  int device = -1;     // CUDA's number; -1: the rank's index among the ranks of this machine
+  int max_ctas = 0;    // CTAs (blocks) per communicator at most; 0: NCCL's choice, or kSharedCtas
   bool graph = false;  // the whole run is captured as one CUDA graph and launched at once
-  // Computation is the workload's operators as kernels; those without one pass the time that this
-  // device predicts. Null: time passes.
+  // Runs the workload's operators as kernels. Operators without a kernel take the time that this
+  // device predicts. Null: all computation is a timer.
   const Device* operators = nullptr;
-  // Ask NCCL for the plan's algorithm where it has one like it.
+  // Asks NCCL for the plan's algorithm, if it has one like it.
   bool follow_algorithm = true;
 
-  // Where ranks share a GPU: the kernels of all of them must have room at once.
+  // CTAs if ranks share a GPU: the kernels of all of them must fit at once.
   static constexpr int kSharedCtas = 2;
 };
 
-// `input` of run() holds this rank's gradients in its place; the others' may be empty. The same
-// input is exchanged in every period. `workload` and `channel` must outlive it. All ranks call the
-// factory, and then run() for the same plans in the same order.
+// Returns the executor. All ranks must call this, and then run() for the same plans in the same
+// order. `input` of run() holds this rank's gradients, exchanged in every period; the others' may
+// be empty. `workload` and `channel` must outlive it.
 std::unique_ptr<live::LiveExecutor> make_nccl_executor(const Workload& workload,
                                                        live::ControlChannel& channel,
                                                        NcclSettings settings = {});
 
-// The kernels checked and timed on a GPU of this process, as make gpu-check writes it
-// (kernels/check/measure.h). Of small sizes it is a rehearsal. Throws MachineError where there is
-// no GPU, or a check fails.
+// Returns checks and times of the kernels on this process's GPU, as JSON like make gpu-check's
+// (kernels/check/measure.h). Small sizes are a rehearsal. Throws MachineError without a GPU or if a
+// check fails.
 std::string measured_kernels(bool large = true);
 
-// Why there can be no such executor in this process: not built in, no driver, no device. Empty:
-// there can.
+// Returns the reason why this process cannot run it: not built in, no driver, no device. Empty: it
+// can.
 std::string why_no_nccl();
 
 }  // namespace syncline::nccl_backend

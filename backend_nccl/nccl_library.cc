@@ -1,15 +1,15 @@
-// NCCL, loaded when the first of its functions is called. The functions of nccl.h that this room
-// calls, each of which hands on to the library's own. They throw DeviceError where it is missing.
+// The functions of nccl.h that this folder calls. Each loads NCCL on first use and calls the
+// library's own function. They throw DeviceError if it is missing.
 #include <nccl.h>
 
 #include "backend_nccl/device.h"
 
 namespace {
 
-// The library's own function that is declared as `declared`.
+// Returns the library's own function that is declared as `declared`.
 template <typename Function>
 Function* own(Function* /*declared*/, const char* name) {
-  // Of the version whose header this was built with.
+  // The version of the header that this was built with.
   static void* const kLibrary =
       syncline::nccl_backend::load_library("libnccl.so." + std::to_string(NCCL_MAJOR));
   Function* function = nullptr;

@@ -25,7 +25,7 @@ std::optional<ElementType> element_type(DType dtype) {
   return std::nullopt;
 }
 
-// The kinds are Paddle's; a gradient's is its operator's with _grad.
+// Reads operators by Paddle's kinds; a gradient's kind is its operator's with _grad.
 class OperatorReader {
  public:
   OperatorReader(const Workload& workload, const Device& device)
@@ -41,7 +41,7 @@ class OperatorReader {
       kernel.gradient = true;
       kind.remove_suffix(5);
     }
-    // A list that a user wrote may leave an operator's values out.
+    // A list written by a user may omit an operator's values.
     if (type && !op.inputs.empty() && !op.outputs.empty()) {
       kernel.type = *type;
       read(op, kind, kernel);
@@ -69,7 +69,7 @@ class OperatorReader {
 
   Bytes bytes(int value) const { return list_.values[index(value)].bytes; }
 
-  // Its values of at least so many bytes, in order, the first again where there are fewer.
+  // Sets `to` to the first values of at least `least` bytes; repeats the first if they are fewer.
   template <std::size_t kCount>
   void place(const std::vector<Operand>& operands, Bytes least, std::array<int, kCount>& to) const {
     std::size_t found = 0;
@@ -79,7 +79,7 @@ class OperatorReader {
     for (; found > 0 && found < kCount; ++found) to[found] = to[0];
   }
 
-  // The scale is the smallest of what it reads.
+  // Reads a batch norm. Its scale is the smallest input.
   void read_norm(const Operator& op, std::string_view kind, OperatorKernel& kernel) const {
     const auto smaller = [&](const Operand& a, const Operand& b) {
       return bytes(a.value) < bytes(b.value);
@@ -98,8 +98,8 @@ class OperatorReader {
     place(op.outputs, bytes(large->value), kernel.writes);
   }
 
-  // Memory decides what these take, so tanh and scale may be relu's kernel. A bias's gradient is a
-  // sum over rows, for which there is none.
+  // Reads an elementwise operator. Memory bounds these, so tanh and scale may run as relu's kernel.
+  // A bias's gradient, a sum over rows, has no kernel.
   void read_sum(const Operator& op, std::string_view kind, OperatorKernel& kernel) const {
     const Bytes whole = bytes(op.outputs.back().value);
     const bool copies = kernel.gradient && kind == "elementwise_add";
@@ -121,9 +121,9 @@ class OperatorReader {
     if (kind == "gelu") kernel.activation = Activation::kGelu;
   }
 
-  // rows x inner times inner x columns. A gradient's outputs tell the inner dimension: that of the
-  // weight has as many elements as the weight. Its own FLOPs, beside those of its products, tell
-  // whether an activation has been fused; gelu's needs one value more than relu's.
+  // Reads a product, rows x inner times inner x columns. A gradient's outputs give the inner
+  // dimension: one has the elements of the weight. FLOPs beyond those of the products show a fused
+  // activation; gelu's needs one value more than relu's.
   void read_product(const Operator& op, std::string_view kind, OperatorKernel& kernel) const {
     const int products = kernel.gradient ? std::max(1, op.kernels) : 1;
     const double flops = op.matrix_flops / products / 2;
@@ -168,7 +168,7 @@ class OperatorReader {
     return found == operands.end() ? -1 : found->value;
   }
 
-  // One operator may stand for the updates of all parameters.
+  // Reads an optimizer's update. One operator may update all parameters.
   void read_update(const Operator& op, int states, OperatorKernel& kernel) const {
     const auto elements = std::llround(op.flops / (2 + 4 * states));
     if (op.inputs.size() < index(2 + states)) return;
@@ -189,12 +189,12 @@ class OperatorReader {
   std::map<std::string_view, std::int64_t> elements_;
 };
 
-// The operators of a pass and when each begins, as a share of it.
+// The operators of a pass and the middle of each, as a share of the pass.
 struct Pass {
   OperatorRange operators;
   std::vector<double> middles;
-  Seconds planned = 0;  // by the workload
-  Seconds at = 0;       // where the plan's list has come to
+  Seconds planned = 0;  // planned by the workload
+  Seconds at = 0;       // the plan's position in the pass
 };
 
 Pass pass_of(const Workload& workload, const std::vector<OperatorKernel>& kernels, StepPart part,
@@ -219,7 +219,7 @@ Pass pass_of(const Workload& workload, const std::vector<OperatorKernel>& kernel
 
 OperatorRange next_part(Pass& pass, Seconds seconds) {
   constexpr double kRounding = 1e-9;
-  if (pass.at >= pass.planned * (1 - kRounding)) pass.at = 0;  // the next micro-batch's
+  if (pass.at >= pass.planned * (1 - kRounding)) pass.at = 0;  // the next micro-batch begins
   const double from = pass.at / pass.planned - kRounding;
   pass.at += seconds;
   const double to = pass.at / pass.planned - kRounding;

@@ -1,5 +1,5 @@
-// Which kernel of kernels/ an operator of a workload runs as, by its kind and the sizes of its
-// values; and which operators each operation of a plan stands for. Knows neither CUDA nor NCCL.
+// Chooses a kernel of kernels/ for each operator of a workload, by its kind and its values' sizes.
+// Divides operators among a plan's operations. Knows neither CUDA nor NCCL.
 #pragma once
 
 #include <array>
@@ -16,27 +16,27 @@ namespace syncline::nccl_backend {
 
 struct OperatorKernel {
   enum class Kind {
-    kTime,     // none: its predicted time passes
-    kNorm,     // batch_norm.h: rows x columns, `added` and `activation` with it
-    kSum,      // kernels.h: `columns` elements, a second array where `added`
+    kTime,     // no kernel: its predicted time passes
+    kNorm,     // batch_norm.h: rows x columns, with `added` and `activation`
+    kSum,      // kernels.h: `columns` elements, and a second array if `added`
     kProduct,  // gemm_epilogue.h: rows x inner times inner x columns; fused with its bias: `added`
-    kUpdate,   // kernels.h: `columns` elements, `states` beside each
+    kUpdate,   // kernels.h: `columns` elements with `states` each
   } kind = Kind::kTime;
   bool gradient = false;
-  bool inputs_too = true;  // of a product's gradient: that of its input beside the weight's
+  bool inputs_too = true;  // a product's gradient: also the input's, not only the weight's
   kernels::ElementType type = kernels::ElementType::kFp32;
   kernels::Activation activation = kernels::Activation::kIdentity;
   bool added = false;
   std::int64_t rows = 1, inner = 1, columns = 0;
   int states = 0;
-  // Values; of a product the input, the weight and the gradient of the output. -1: any memory.
+  // Indices of values (product: input, weight, output's gradient). -1: any memory.
   std::array<int, 3> reads{-1, -1, -1};
   std::array<int, 2> writes{-1, -1};
   Seconds seconds = 0;  // predicted, without launch and gap
   int launches = 1;
 };
 
-// One for each operator of the workload, in its order; tensors tell a parameter's elements.
+// Returns one for each operator of the workload, in order. Tensors give a parameter's elements.
 std::vector<OperatorKernel> operator_kernels(const Workload& workload, const Device& device);
 
 // Operators [first, last) of the list.
@@ -45,9 +45,9 @@ struct OperatorRange {
   std::size_t last = 0;
 };
 
-// By operation of the plan: the operators during whose predicted time it computes. A forward pass
-// cut by layers, a backward pass by gradients and an update by buckets are parts of theirs. An
-// operation longer than its pass stands for whole steps.
+// Returns, by operation of the plan, the operators that it computes, by their predicted times. The
+// parts of a pass (forward by layers, backward by gradients, update by buckets) share its
+// operators. An operation longer than its pass computes whole steps.
 std::vector<std::vector<OperatorRange>> operators_by_operation(
     const plan::Plan& plan, const Workload& workload, const std::vector<OperatorKernel>& kernels);
 

@@ -17,14 +17,14 @@ using kernels::Activation;
 using kernels::ElementType;
 using Kind = OperatorKernel::Kind;
 
-// Values beyond this share their places: far more than any cache holds.
+// Bytes of values; further ones share memory. Far more than any cache holds.
 constexpr std::size_t kMostValues = std::size_t{4} << 30U;
 constexpr std::size_t kLine = 512;
 
 std::size_t whole_lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
-// Numbers of about 1 in fp16, 0.01 in bf16 and fp32: of zeros products draw less power, and run
-// faster.
+// Fills memory with numbers of about 1 in fp16, 0.01 in bf16 and fp32: products of zeros draw less
+// power and run faster.
 void fill(std::byte* to, std::size_t bytes) {
   std::mt19937 random(1);
   std::vector<std::uint16_t> numbers(std::min(bytes, std::size_t{16} << 20U) / 2 + 1);
@@ -44,7 +44,7 @@ CudaMemory device_memory(std::size_t bytes) {
   return {CudaMemory::Where::kDevice, std::max(bytes, kLine)};
 }
 
-// Arrays behind one another, each of so many floats.
+// Returns array `number` among consecutive arrays of `floats` each.
 float* array(const CudaMemory& memory, std::size_t number, std::int64_t floats) {
   return reinterpret_cast<float*>(memory.data() + number * whole_lines(4 * index(floats)));
 }
@@ -138,7 +138,7 @@ int OperatorLoad::commands(plan::OpId op) const {
   return sum;
 }
 
-// Operators without a kernel that follow on each other pass their times as one.
+// Runs the kernels of an operation. Consecutive operators without a kernel pass their times as one.
 void OperatorLoad::run(plan::OpId op, cudaStream_t stream, const PassTime& pass) const {
   Seconds waiting = 0;
   const auto pass_waiting = [&] {
@@ -209,7 +209,7 @@ void OperatorLoad::sum(const OperatorKernel& kernel, cudaStream_t stream) const 
                    : kernels::add_activation(inputs, y, stream));
 }
 
-// A bare product is what an input's gradient is without an activation.
+// Runs a product. Without bias and activation it is computed as an input's gradient.
 void OperatorLoad::product(const OperatorKernel& kernel, cudaStream_t stream) const {
   const kernels::GemmWorkspace workspace{workspace_.data(), kernels::kGemmWorkspaceBytes};
   const kernels::LinearShape layer{kernel.type, kernel.activation, kernel.rows, kernel.inner,

@@ -1,6 +1,6 @@
-// Computation that is real work instead of time that passes: a workload's operators as the kernels
-// of kernels/ (backend_nccl/operator_kernels.h). Each reads numbers that no operator has written,
-// so all of it comes from memory.
+// Runs a workload's operators as the kernels of kernels/ instead of a timer
+// (backend_nccl/operator_kernels.h). Each reads numbers that no operator has written, so all of it
+// comes from memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,16 +19,16 @@ using PassTime = std::function<void(Seconds seconds, cudaStream_t stream)>;
 
 class OperatorLoad {
  public:
-  // `device` predicts what has no kernel. Throws InputError where the workload has no operators,
-  // DeviceError where the memory is too small.
+  // Allocates memory. `device` predicts operators without a kernel. Throws InputError if the
+  // workload has no operators, DeviceError if the memory is too small.
   OperatorLoad(const Workload& workload, const Device& device);
 
-  // What the operations of a plan compute.
+  // Maps the plan's operations to operators, for run() and commands().
   void prepare(const plan::Plan& plan);
   void run(plan::OpId op, cudaStream_t stream, const PassTime& pass) const;
-  // How many commands that puts on the stream, about.
+  // Returns roughly the number of commands that run() puts on the stream.
   int commands(plan::OpId op) const;
-  // How much of the predicted time is kernels', in words.
+  // Returns, as a sentence, the share of the predicted time that runs as kernels.
   std::string describe() const;
 
  private:
@@ -47,10 +47,10 @@ class OperatorLoad {
   const Workload& workload_;
   const Device device_;
   std::vector<OperatorKernel> kernels_;
-  std::vector<std::vector<OperatorRange>> ranges_;  // by operation of the plan
-  std::vector<std::size_t> places_;                 // by value, bytes from the beginning of each
-  std::vector<std::size_t> states_at_;              // by operator, elements
-  std::size_t states_ = 0;                          // elements of each of the optimiser's arrays
+  std::vector<std::vector<OperatorRange>> ranges_;  // per operation of the plan
+  std::vector<std::size_t> places_;                 // per value, byte offset in read_ and written_
+  std::vector<std::size_t> states_at_;              // per operator, elements
+  std::size_t states_ = 0;                          // elements of each of the optimizer's arrays
   CudaMemory read_, written_, optimizer_, channels_, workspace_, aux_;
 };
 

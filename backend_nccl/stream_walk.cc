@@ -13,8 +13,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A launch blocks for good where the queue is full and the GPU waits for a rank that hangs. CUDA's
-// queues hold about a thousand commands.
+// Commands under way at most. CUDA's queues hold about a thousand; a launch into a full queue never
+// returns if the GPU waits for a rank that hangs.
 constexpr int kMostCommands = 512;
 
 }  // namespace
@@ -56,7 +56,7 @@ void StreamWalk::record(const CudaEvent& event, cudaStream_t stream, bool captur
   captured ? event.record_outside(stream) : event.record(stream);
 }
 
-// All streams begin after stream 0, and it ends after all of them.
+// Makes all streams begin after stream 0. join() makes it end after all of them.
 void StreamWalk::fork() {
   crossings_.front().record(streams_.front().get());
   for (std::size_t s = 1; s < streams_.size(); ++s) {
@@ -113,8 +113,8 @@ void StreamWalk::walk(int periods, bool captured) {
   join();
 }
 
-// Waits until at most this many commands are under way. The first of the list depends on nothing
-// after it, so the wait ends.
+// Waits until at most `commands` are under way. The oldest depends on no later launch, so the wait
+// ends.
 void StreamWalk::hold(int commands) {
   WaitLimit wait_limit(channel_, longest_);
   while (commands_ > commands && !outstanding_.empty()) {
@@ -131,8 +131,8 @@ void StreamWalk::hold(int commands) {
   }
 }
 
-// What is outstanding tells how far the device has come. A graph's events tell nothing until it has
-// ended: it is given as long as all of its periods could be silent.
+// Waits for the end of the run. Outstanding launches show the device's progress. A graph's events
+// show none until its end, so its limit is the sum over all its periods.
 void StreamWalk::await() {
   done_.record(streams_.front().get());
   hold(0);
@@ -177,8 +177,8 @@ void StreamWalk::run_captured() {
   await();
 }
 
-// CUDA gives the time between two events in fp32 milliseconds: fine steps only where they are close
-// to each other. Each period is measured from its own first launch, these from one to the next.
+// Measures each period from its first launch, and these from one to the next: CUDA gives the time
+// between two events in fp32 milliseconds, exact only if they are close.
 std::vector<run::Span> StreamWalk::spans(int rank, const ClockAnchor& begin,
                                          const ClockAnchor& end) const {
   const std::size_t count = order_.launches.size();

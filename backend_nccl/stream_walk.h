@@ -1,5 +1,5 @@
-// A plan's list handed to the GPU by one thread, period after period, and waited for: streams,
-// events and the times at which they passed (backend_nccl/launch_order.h says why in this order).
+// Launches a plan's list on the GPU from one thread, period after period, and waits for it:
+// streams, events and their times (backend_nccl/launch_order.h explains the order).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,24 +16,24 @@
 
 namespace syncline::nccl_backend {
 
-// Times of CUDA events on this host's clock (ControlChannel::now). Between two events CUDA gives
-// the time that passed; an anchor is an event that the host has waited for, with the clock read
-// just before it was recorded and just after it had passed. Times between two anchors are reckoned
-// from both.
+// Times of CUDA events on this host's clock (ControlChannel::now). CUDA gives only the time between
+// two events. An anchor is an event that the host has waited for; the host reads its clock just
+// before it records the event and just after the event passed. Other times are interpolated between
+// two anchors.
 
 struct ClockAnchor {
   CudaEvent event{true};
   Seconds host = 0;
-  Seconds error = 0;  // at most, either way: half of the time between the two readings
+  Seconds error = 0;  // largest error either way: half of the time between the two readings
 };
 
-// The best of some dozens. Nothing else may be under way on the stream.
+// Returns the most exact of some dozens of anchors. Requires an otherwise idle stream.
 ClockAnchor anchor_on(cudaStream_t stream);
 
 class DeviceClock {
  public:
   DeviceClock(const ClockAnchor& begin, const ClockAnchor& end, Seconds between);
-  // The host's time of a moment so long after the first anchor.
+  // Returns the host's time of a moment `since_begin` after the first anchor.
   Seconds on_host(Seconds since_begin) const { return host_ + since_begin * rate_; }
 
  private:
@@ -41,16 +41,16 @@ class DeviceClock {
   double rate_;
 };
 
-// Launches what one operation does on its stream.
+// Launches the work of one operation on its stream.
 using LaunchWork = std::function<void(const OrderedLaunch& launch, cudaStream_t stream)>;
-// How many commands that puts on the stream, about; the GPU's queues are not endless.
+// Returns roughly the number of commands that a launch puts on the stream; GPU queues are finite.
 using LaunchCost = std::function<int(const OrderedLaunch& launch)>;
-// An operation for people, for messages.
+// Returns an operation's description for messages.
 using LaunchName = std::function<std::string(plan::OpId op)>;
 
 class StreamWalk {
  public:
-  // `plan` and all others must outlive it. `longest`: of the plan's operations, as it says.
+  // Requires that all arguments outlive it. `periods`: the most that run() or capture() repeats.
   StreamWalk(const plan::Plan& plan, const LaunchOrder& order, const live::ControlChannel& channel,
              const Communicators& communicators, LaunchWork work, LaunchCost cost, LaunchName name,
              int periods);
@@ -61,11 +61,11 @@ class StreamWalk {
 
   // Launches `periods` repetitions of the list (at most the constructor's) and waits for them.
   void run(int periods);
-  // The same as one CUDA graph: captured by the first call, launched by the second.
+  // Runs the list as one CUDA graph: capture() builds it, run_captured() launches it.
   void capture(int periods);
   void run_captured();
-  // When each operation of the last run began and ended. `begin` and `end` are anchors on stream 0
-  // from before and after it.
+  // Returns the begin and end of each operation in the last run. `begin` and `end` are anchors on
+  // stream 0 from before and after the run.
   std::vector<run::Span> spans(int rank, const ClockAnchor& begin, const ClockAnchor& end) const;
 
   ~StreamWalk();
@@ -78,7 +78,7 @@ class StreamWalk {
     CudaEvent end{true};
   };
   struct Outstanding {
-    std::size_t launch = 0;  // of all periods
+    std::size_t launch = 0;  // index over all periods
     int commands = 0;
   };
 
@@ -100,13 +100,13 @@ class StreamWalk {
   const LaunchName name_;
   std::chrono::milliseconds longest_{0};
   std::vector<CudaStream> streams_;
-  std::vector<Times> times_;          // by period and launch
-  std::vector<CudaEvent> signals_;    // by parity of the period and launch
-  std::vector<CudaEvent> crossings_;  // by stream: its fork or join
+  std::vector<Times> times_;          // per period and launch
+  std::vector<CudaEvent> signals_;    // per parity of the period and launch
+  std::vector<CudaEvent> crossings_;  // per stream: its fork or join
   CudaEvent done_{false};
   std::deque<Outstanding> outstanding_;
   int commands_ = 0;
-  int periods_ = 0;  // of the last run
+  int periods_ = 0;  // in the last run
   cudaGraphExec_t graph_ = nullptr;
 };
 

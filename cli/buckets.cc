@@ -13,7 +13,7 @@
 namespace syncline::cli {
 namespace {
 
-// The stream of each bucket's first collective; the compute stream where there is none.
+// Returns the stream of each bucket's first collective; the compute stream if there is none.
 std::vector<plan::StreamId> streams_of(const plan::Plan& plan) {
   std::vector<plan::StreamId> streams(plan.buckets.size(), plan::kComputeStream);
   for (auto op = plan.ops.rbegin(); op != plan.ops.rend(); ++op) {

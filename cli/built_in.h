@@ -1,4 +1,4 @@
-// What the build put into the program.
+// Facts and texts that the build puts into the program.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 namespace syncline::cli {
 
 std::string version();
-// What `syncline --version` prints: version, commit of the sources, compiler, what it can run on.
+// Returns the text of `syncline --version`: version, commit, compiler, backends.
 std::string build_facts();
 
 std::string_view schema_text();    // scenarios/schema.json

@@ -24,7 +24,7 @@ struct CheckOptions {
 struct Checked {
   std::string file;
   Scenario scenario;
-  std::string shortage = {};  // of memory; empty: all fit
+  std::string shortage = {};  // memory shortage; empty: all fit
   std::size_t points = 1;
   std::vector<std::string> warnings = {};
 };

@@ -16,7 +16,7 @@
 namespace syncline::cli {
 namespace {
 
-// Arguments reach answers, files and messages; those behind -- are another program's.
+// Names an argument that is not UTF-8. Those after -- are another program's.
 std::string mistaken_argument(int argc, const char* const* argv) {
   for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
     if (!not_utf8(argv[i])) continue;
@@ -26,7 +26,7 @@ std::string mistaken_argument(int argc, const char* const* argv) {
   return "";
 }
 
-// The parser's words, with the arguments that they repeat cut.
+// Returns the parser's message, with long arguments in it shortened.
 std::string parser_words(const CLI::ParseError& error, int argc, const char* const* argv) {
   std::string words = error.what();
   for (int i = 1; i < argc; ++i) {
@@ -40,7 +40,7 @@ std::string parser_words(const CLI::ParseError& error, int argc, const char* con
   return words;
 }
 
-// The verb that was written, if it is none. The parser would only say that one is required.
+// Returns the typed verb if it is unknown. The parser would only say that one is required.
 std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv) {
   if (argc < 2 || argv[1][0] == '-') return "";
   const std::string word = argv[1];
@@ -56,8 +56,8 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
          "; commands: " + reports::joined(verbs);
 }
 
-// The option that the verb does not have, with the nearest one that it has. Empty where none is
-// unknown: the parser's own words say then what is wrong.
+// Names the option that the verb does not have, with the nearest one that it has. Empty if all are
+// known: the parser's own message then names the mistake.
 std::string unknown_option(const CLI::App& verb, int argc, const char* const* argv) {
   std::vector<std::string> names;
   for (const auto* option : verb.get_options()) {
@@ -79,7 +79,7 @@ std::string unknown_option(const CLI::App& verb, int argc, const char* const* ar
   return "";
 }
 
-// The command line as it was given, the program's name aside.
+// Returns the command line as it was given, without the program's name.
 std::vector<std::string> words_of(const CLI::App& verb) {
   std::vector<std::string> words{verb.get_name()};
   std::vector<const CLI::Option*> said;
@@ -124,7 +124,7 @@ std::vector<const char*> with_verb_of_calibrate(std::vector<const char*> words) 
     if (at == words.end()) continue;
     const bool in_one = *at != option;
     if (!in_one && at + 1 == words.end()) continue;
-    // What stands behind the option is an argument now.
+    // The word after the option is an argument now.
     verb = {name, in_one ? *at + option.size() + 1 : at[1]};
     words.erase(at, at + (in_one ? 1 : 2));
     break;

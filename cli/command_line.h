@@ -1,4 +1,4 @@
-// The command line as typed: its mistakes in plain words, and its text for a shell.
+// The command line as typed: messages about its mistakes, and its text for a shell.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,21 +7,21 @@
 
 namespace syncline::cli {
 
-// The command line with `version`, `help` and `help VERB` as the options that they stand for.
+// Returns the command line with `version`, `help` and `help VERB` replaced by the options for them.
 std::vector<const char*> as_options(int argc, const char* const* argv);
 
-// `calibrate` without a verb of its own, as before it had any: with the one that its options mean,
-// and --old-form with its name.
+// Rewrites the old `calibrate [OPTIONS]`: inserts the sub-verb that its options belong to, and
+// `--old-form NAME`.
 std::vector<const char*> with_verb_of_calibrate(std::vector<const char*> words);
 
-// Before parsing: names an argument that is not UTF-8, or an unknown verb. Empty without a mistake.
+// Names an argument that is not UTF-8, or an unknown verb, before parsing. Empty: no mistake.
 std::string mistyped(const CLI::App& app, int argc, const char* const* argv);
 
-// Why the parser failed, and the help to read.
+// Returns the reason why the parser failed, and the help to read.
 std::string refusal(const CLI::App& app, const CLI::ParseError& error, int argc,
                     const char* const* argv);
 
-// "syncline VERB ...", with each word quoted as a shell needs it. Once the verb was parsed.
+// Returns "syncline VERB ...", each word quoted for a shell. Requires that the verb was parsed.
 std::string command_line(const CLI::App& verb);
 
 }  // namespace syncline::cli

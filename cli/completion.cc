@@ -16,17 +16,17 @@ struct CompletedWord {
   std::string about;
   bool takes_value = false;
   bool repeats = false;
-  std::vector<std::string> choices;  // of its value; empty: anything, or a file
+  std::vector<std::string> choices;  // allowed values; empty: anything, or a file
 };
 
 struct CompletedVerb {
-  std::string name;  // "run"; of a verb's own verb "calibrate-logs"
+  std::string name;  // "run"; for a verb's own verb "calibrate-logs"
   std::string about;
   std::vector<CompletedWord> words;
   bool nested = false;
 };
 
-// The names of verbs of the program, or of those of verbs.
+// Returns the names of the program's verbs, or of verbs' own verbs if `nested`.
 std::string names_of(const std::vector<CompletedVerb>& verbs, bool nested, const char* between) {
   std::vector<std::string> names;
   for (const CompletedVerb& verb : verbs) {
@@ -37,14 +37,14 @@ std::string names_of(const std::vector<CompletedVerb>& verbs, bool nested, const
 
 std::string spaced(const std::vector<std::string>& parts) { return reports::joined(parts, " "); }
 
-// In single quotes, as all three shells read them, in front of `quote`, which stands for one.
+// Quotes in single quotes, as all three shells read them. `quote` replaces a single quote inside.
 std::string quoted(const std::string& text, const std::string& quote) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? quote : std::string(1, c);
   return out + "'";
 }
 
-// Where a case gives nothing, readline completes file names.
+// Returns the script for bash. If a case gives no words, readline completes file names.
 std::string bash(const std::vector<CompletedVerb>& verbs) {
   std::ostringstream out;
   out << "# bash completion for syncline: made by `syncline completion bash`.\n"
@@ -92,7 +92,7 @@ std::string bash(const std::vector<CompletedVerb>& verbs) {
   return out.str();
 }
 
-// _arguments reads colons and brackets in what it shows.
+// Escapes colons and brackets, which _arguments interprets.
 std::string zsh_text(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -109,7 +109,7 @@ std::string zsh_line(const CompletedWord& word, const std::string& name) {
             (word.choices.empty() ? std::string("_files") : "(" + spaced(word.choices) + ")");
   }
   if (name.empty()) return "        " + quoted("*" + value, "'\\''");
-  // One that was given is not offered again, by none of its names.
+  // A given option is not offered again, by any of its names.
   const std::string unique = word.repeats ? "*" : "(" + spaced(word.names) + ")";
   return "        " + quoted(unique + name + "[" + zsh_text(word.about) + "]" + value, "'\\''");
 }
@@ -145,7 +145,7 @@ std::string zsh(const std::vector<CompletedVerb>& verbs) {
     out << "    " << verb.name << ")\n      _arguments";
     bool positional = false;
     for (const CompletedWord& word : verb.words) {
-      // One line for all that stand without a name.
+      // One line for all positionals.
       if (word.names.empty() && !positional) out << " \\\n" << zsh_line(word, "");
       positional = positional || word.names.empty();
       for (const std::string& name : word.names) out << " \\\n" << zsh_line(word, name);
@@ -198,7 +198,7 @@ CompletedWord word_of(const CLI::Option& option) {
   return word;
 }
 
-// With the verbs of verbs, whose names begin with `before`.
+// Returns verbs and verbs' own verbs, with `before` in front of their names.
 std::vector<CompletedVerb> completed_verbs(const CLI::App& app, const std::string& before = "") {
   std::vector<CompletedVerb> verbs;
   for (const CLI::App* verb : verbs_of(app)) {

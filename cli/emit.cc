@@ -45,7 +45,7 @@ void write_nccl_table(const EmitOptions& options, const Scenario& scenario,
             << options.nccl_table << "\n";
 }
 
-// Writes the file that applies the strategy, also where settings alone would do.
+// Writes the file that applies the strategy, even if settings alone would do.
 int write_python(const EmitOptions& options, const Scenario& scenario, const Strategy& strategy,
                  const dialect::Written& written, const measure::FitErrors& fit_errors) {
   write_apply_file(options.python, scenario, strategy, fit_errors);
@@ -57,7 +57,7 @@ int write_python(const EmitOptions& options, const Scenario& scenario, const Str
   return 0;
 }
 
-// What --python would do about a strategy that the configuration does not express.
+// Returns a note on --python for a strategy that the configuration does not express.
 std::string way_out(const EmitOptions& options, const Scenario& scenario,
                     const Strategy& strategy) {
   const bool possible =

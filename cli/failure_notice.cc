@@ -11,14 +11,14 @@
 namespace syncline::cli {
 namespace {
 
-// A notice is the time of the last printed failure, in nanoseconds of the monotonic clock: 8
-// bytes in memory that the processes of a job share, empty until one of them prints a failure.
+// A notice is the time of the last printed failure, in nanoseconds of the monotonic clock: 8 bytes
+// in memory that the processes of a job share, empty until one of them prints a failure.
 constexpr const char* kVariable = "SYNCLINE_FAILURE_NOTICE";
 
 std::int64_t ticks() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
-// "descriptor inode": a program in between may have closed the descriptor and opened another file
-// under the same number.
+// Returns "descriptor inode": a program in between may have closed the descriptor and opened
+// another file under the same number.
 std::string name_of(int fd) {
   struct stat file {};
   if (fd < 0 || ::fstat(fd, &file) != 0) return "";
@@ -41,7 +41,7 @@ std::int64_t last_printed(int fd) {
 
 FailureNotice::FailureNotice() {
   fd_ =
-      ::memfd_create("syncline-failure-notice", 0);  // without it launchers repeat what was printed
+      ::memfd_create("syncline-failure-notice", 0);  // without it launchers print the failure again
   const std::string name = name_of(fd_);
   if (!name.empty()) ::setenv(kVariable, name.c_str(), 1);
 }

@@ -1,4 +1,4 @@
-// How several processes of one run print the cause of their failure once.
+// Makes several processes of one run print the cause of their failure once.
 #pragma once
 
 #include <chrono>
@@ -6,28 +6,28 @@
 
 namespace syncline::cli {
 
-// Ranks share their launcher's stderr. Each prints only failures that it found itself and leaves a
-// notice that it did; a launcher of ours that finds its ranks failed prints a line of its own only
-// where none of them has left one.
+// Ranks share their launcher's stderr. Each prints only failures that it found itself, and then
+// leaves a notice. A launcher of ours with failed ranks prints its own line only if no rank left a
+// notice.
 //
-// Held by a launcher. The programs that it starts while this lives find it through an inherited
-// file descriptor, named in an environment variable.
+// A launcher owns it. Programs that it starts meanwhile find the notice through an inherited file
+// descriptor, named in an environment variable.
 class FailureNotice {
  public:
   FailureNotice();
   ~FailureNotice();
   FailureNotice(const FailureNotice&) = delete;
   FailureNotice& operator=(const FailureNotice&) = delete;
-  // Says if one of those programs has printed a failure.
+  // Returns true if one of those programs has printed a failure.
   bool given() const;
 
  private:
   int fd_ = -1;
 };
 
-// This process prints a failure now: leaves the notice for the launchers above it.
+// Leaves the notice for the launchers above, as this process prints a failure now.
 void note_failure_printed();
-// Says if any process under our launcher printed a failure within this time before now. False if
+// Returns true if a process of our launcher printed a failure within `time` before now. False if
 // the launcher is not one of ours.
 bool failure_printed_within(std::chrono::milliseconds time);
 

@@ -30,8 +30,8 @@ struct FidelityOptions {
   std::vector<std::string> live;
 };
 
-// Published tables are scenarios in published/, a set for each folder; the logs of nccl-tests that
-// others have published are compared as a list beside them says.
+// A published table. Most are scenarios in published/, one set per folder. Published logs of
+// nccl-tests are compared according to a list in their folder.
 struct TableFile {
   std::string set;
   fs::path path;
@@ -39,13 +39,13 @@ struct TableFile {
 };
 
 constexpr const char* kLogSet = "nccl-tests";
-// The same logs, from what data sheets say of their machines.
+// The same logs, predicted from the data sheets of their machines.
 constexpr const char* kNetworkSet = "networks";
-// What `syncline validate` measured: on CPUs, and on GPUs beside the tables of published/gpu.
+// Results of `syncline validate`: on CPUs, and on GPUs next to the tables of published/gpu.
 constexpr const char* kLiveSets[] = {"live", "gpu"};
 
-// The JSON files below a folder. One that cannot be read, or a link that leads nowhere, is a
-// mistake: a table would be missing in silence.
+// Returns the JSON files below a folder. Throws InputError for an unreadable file or a dead link:
+// otherwise a table would be missing silently.
 std::vector<fs::path> entries_below(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code error;
@@ -67,7 +67,7 @@ std::vector<fs::path> entries_below(const fs::path& folder) {
   return paths;
 }
 
-// All tables below the scenarios folder, set by set, in alphabetical order.
+// Returns all tables below the scenarios folder, set by set, in alphabetical order.
 std::vector<TableFile> table_files(const std::string& folder) {
   const fs::path published = fs::path(folder) / "published";
   std::error_code error;
@@ -97,7 +97,7 @@ std::vector<TableFile> table_files(const std::string& folder) {
   return files;
 }
 
-// Those of the sets asked for, or all.
+// Returns the tables of the requested sets, or all.
 std::vector<TableFile> chosen(std::vector<TableFile> files, const std::vector<std::string>& sets) {
   std::vector<std::string> known;
   for (const auto& file : files) {
@@ -116,7 +116,7 @@ std::vector<TableFile> chosen(std::vector<TableFile> files, const std::vector<st
   return files;
 }
 
-// The tables of one file, predicted again; none after an interrupt.
+// Returns the tables of one file, predicted again; none after an interrupt.
 std::vector<measure::FidelityTable> tables_of(const TableFile& file) {
   std::vector<measure::FidelityTable> tables;
   if (file.kind == TableFile::kLive) {

@@ -1,4 +1,4 @@
-// The rows that this program is made of: frameworks, predictors and backends. main alone knows all.
+// The rows of this program: frameworks, predictors and backends. Only main knows all of them.
 #include "cli/handed_in.h"
 
 #include "cli/backends.h"

@@ -3,7 +3,7 @@
 
 namespace syncline::cli {
 
-// Sets the tables of frameworks, predictors and backends, and what answers --objective.
+// Sets the tables of frameworks, predictors and backends, and the function for --objective.
 void hand_in_all();
 
 }  // namespace syncline::cli

@@ -12,7 +12,7 @@ namespace {
 
 struct HelpLine {
   std::string key;   // "--out FILE"
-  std::string text;  // what it does
+  std::string text;  // description
 };
 
 std::string upper(std::string text) {
@@ -22,7 +22,7 @@ std::string upper(std::string text) {
 
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 
-// The value in the first column: the option's own word for it, else by its type.
+// Returns the value in the first column: the option's own word for it, else by its type.
 std::string value_name(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::string own = type.substr(0, type.find(':'));
@@ -39,7 +39,7 @@ std::string key_of(const CLI::Option& option) {
   return takes_value(option) ? names + " " + value_name(option) + many : names;
 }
 
-// The description, the words that are allowed, and the default.
+// Returns the description, the allowed words, and the default.
 std::string text_of(const CLI::Option& option) {
   std::string text = option.get_description();
   const auto choices = choices_of(option);
@@ -53,7 +53,7 @@ std::string text_of(const CLI::Option& option) {
 
 using HelpGroup = std::pair<std::string, std::vector<HelpLine>>;  // title and lines
 
-// The column in which the texts begin, the same in all groups.
+// Returns the column of the texts, the same in all groups.
 std::size_t column_of(const std::vector<HelpGroup>& groups) {
   constexpr std::size_t kMargin = 2, kWidest = 20;
   std::size_t widest = 0;
@@ -85,7 +85,7 @@ std::string with_footer(const CLI::App& app, std::size_t width) {
   return footer.empty() ? "" : "\n" + reports::wrapped_lines(footer, width);
 }
 
-// Those that stand without a name; an old form's are in no group.
+// Returns the positional options; an old form's are in no group.
 std::vector<const CLI::Option*> arguments_of(const CLI::App& verb) {
   return verb.get_options([](const CLI::Option* option) {
     return option->get_positional() && !option->get_group().empty();
@@ -101,7 +101,7 @@ std::string usage(const CLI::App& verb, const std::string& name) {
   return line + "\n";
 }
 
-// The options of a group: a verb's, or the program's own.
+// Returns the options of a group: a verb's, or the program's own.
 std::vector<HelpLine> options_in(const CLI::App& app, const std::string& group, bool all) {
   std::vector<HelpLine> lines;
   for (const CLI::Option* option : app.get_options()) {
@@ -112,7 +112,7 @@ std::vector<HelpLine> options_in(const CLI::App& app, const std::string& group, 
   return lines;
 }
 
-// The verbs, by what a user wants.
+// Returns the verbs, grouped by a user's purpose.
 std::vector<HelpGroup> verb_groups(const CLI::App& app) {
   std::vector<HelpGroup> groups;
   for (const CLI::App* verb : verbs_of(app)) {
@@ -124,7 +124,7 @@ std::vector<HelpGroup> verb_groups(const CLI::App& app) {
   return groups;
 }
 
-// Of a verb: with `all`, the options of its other groups too. In lines of at most `width` columns.
+// Returns a verb's help in lines of at most `width` columns; with `all`, also its other groups.
 std::string help_of_verb(const CLI::App& verb, const std::string& name, bool all,
                          std::size_t width) {
   std::vector<HelpGroup> groups = verb_groups(verb);
@@ -169,7 +169,7 @@ class Help : public CLI::FormatterBase {
  public:
   explicit Help(std::size_t width) : width_(width) {}
 
-  // `name`: "syncline run", as the parser gives it of a verb; empty of the program.
+  // Returns the help. `name`: "syncline run" from the parser for a verb; empty for the program.
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override {
     const bool all = mode == CLI::AppFormatMode::All;
@@ -188,7 +188,7 @@ std::shared_ptr<CLI::FormatterBase> help_within(std::size_t width) {
 }
 
 std::vector<std::string> choices_of(const CLI::Option& option) {
-  // "TEXT:{model,sim}" names the words that are allowed.
+  // "TEXT:{model,sim}" names the allowed words.
   const std::string type = option.get_type_name();
   const std::size_t from = type.find('{');
   const std::size_t to = type.find('}', from);

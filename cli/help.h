@@ -1,5 +1,5 @@
-// What --help prints. Of the program: its verbs, by what a user wants. Of a verb: one screen with
-// its common options; --help-all adds the other groups.
+// Prints --help. The program's lists its verbs, grouped by a user's purpose. A verb's is one screen
+// with its common options; --help-all adds the other groups.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,19 +10,19 @@
 
 namespace syncline::cli {
 
-// In lines of at most so many columns.
+// Returns a formatter of help for lines of at most `width` columns.
 std::shared_ptr<CLI::FormatterBase> help_within(std::size_t width);
 
-// The group of the options that --help shows; others are shown by --help-all alone.
+// Group of the options that --help shows; only --help-all shows others.
 inline constexpr const char* kCommonOptions = "Options";
 
-// What is called by its name: the program's verbs, or those of a verb.
+// Returns the verbs of the program, or the sub-verbs of a verb.
 std::vector<const CLI::App*> verbs_of(const CLI::App& app);
 
-// Moves options of a verb to such a group.
+// Moves options of a verb to a group that only --help-all shows.
 void put_in_group(CLI::App& verb, const std::string& group, const std::vector<const char*>& names);
 
-// The words that an option accepts; empty: anything.
+// Returns the words that an option accepts; empty: anything.
 std::vector<std::string> choices_of(const CLI::Option& option);
 
 }  // namespace syncline::cli

@@ -30,17 +30,17 @@ using reports::copied_number;
 struct Choice {
   std::string name;
   std::string summary;
-  std::string collectives = {};  // of an algorithm; otherwise empty
+  std::string collectives = {};  // an algorithm's; otherwise empty
 };
 
-// What can be written in one place of a scenario or behind one option.
+// The words allowed in one place of a scenario or after one option.
 struct Choices {
   std::string kind;     // "algorithm"
-  std::string heading;  // of what the summaries say
+  std::string heading;  // heading of the summaries
   std::vector<Choice> rows = {};
 };
 
-// The rows of a table by their names and summaries, with what `more` says of each.
+// Returns the rows of a table by their names and summaries, each with the text of `more`.
 template <typename Rows, typename More>
 Choices named_choices(const char* kind, const char* heading, const Rows& rows, More more) {
   Choices choices{kind, heading};
@@ -56,7 +56,7 @@ Choices named_choices(const char* kind, const char* heading, const Rows& rows) {
 }
 
 std::string kinds_of(const collective::Algorithm& algorithm) {
-  constexpr int kRanks = 8;  // a power of two fits whatever can fit
+  constexpr int kRanks = 8;  // a power of two fits all that can fit
   std::vector<std::string> kinds;
   for (const auto kind : collective::kAllCollectiveKinds) {
     if (algorithm.fits(kind, kRanks)) kinds.emplace_back(collective::to_string(kind));
@@ -84,7 +84,7 @@ Choices executors_listed() {
   return executors;
 }
 
-// With the parameters of those that have a size.
+// Returns the number of parameters, for architectures with a fixed size.
 std::string parameters_of(const operators::Architecture& row) {
   if (row.shaped) return "";
   const auto count = operators::parameters_of(operators::generate(row, {}));
@@ -98,12 +98,12 @@ std::string rates_of(const hardware::KnownDevice& row) {
 }
 
 std::string links_of(const hardware::KnownNode& row) {
-  return ": " + copied_number(row.inside.bandwidth / kGigabytePerSecond) + " GB/s a GPU, " +
+  return ": " + copied_number(row.inside.bandwidth / kGigabytePerSecond) + " GB/s per GPU, " +
          std::to_string(row.outside.count) + " x " +
-         copied_number(row.outside.bandwidth / kGigabitPerSecond) + " Gbit/s a node";
+         copied_number(row.outside.bandwidth / kGigabitPerSecond) + " Gbit/s per node";
 }
 
-// The first clause of what a file says about itself.
+// Returns the first clause of a file's description.
 std::string first_clause(const std::string& about) {
   constexpr std::size_t kLongest = 64;
   const std::string clause = about.substr(0, about.find_first_of(";:.("));
@@ -111,7 +111,7 @@ std::string first_clause(const std::string& about) {
                                    : clause.substr(0, clause.rfind(' ', kLongest)) + " ...";
 }
 
-// The files of a folder that ships.
+// Returns the files of an installed folder.
 Choices files_listed(const std::string& kind) {
   const std::string folder = scenarios_folder() + "/" + kind + "s";
   Choices choices{kind, folder + "/NAME.json"};
@@ -128,7 +128,7 @@ Choices files_listed(const std::string& kind) {
   return choices;
 }
 
-// Kinds of which there is nothing, as of files that are not installed, are left out.
+// Returns all kinds except empty ones, such as files that are not installed.
 std::vector<Choices> everything() {
   std::vector<Choices> all{
       algorithms_listed(),
@@ -148,7 +148,7 @@ std::vector<Choices> everything() {
   return all;
 }
 
-// Leaves one kind, by its name or what people call it, in the plural too.
+// Keeps only one kind, given by its name or a common word for it, perhaps in the plural.
 void keep_kind(std::string word, std::vector<Choices>& all) {
   if (word.ends_with('s')) word.pop_back();
   if (word == "model") word = "architecture";
@@ -173,7 +173,7 @@ reports::Page page_of(const std::vector<Choices>& all) {
   reports::Page page{"What a scenario and the options can name", "", {}};
   for (const auto& choices : all) {
     page.add(grid_of(choices, choices.heading, &Choice::summary));
-    // Beside each other the two would be wider than a terminal.
+    // Next to each other the two would be wider than a terminal.
     if (!choices.rows.front().collectives.empty()) {
       page.add(grid_of(choices, "collectives", &Choice::collectives));
     }

@@ -19,7 +19,7 @@ std::map<std::string, ModuleEntry, std::less<>>& linked_modules() {
   return entries;
 }
 
-// A build may have made the program again and not yet its modules, whose types are the old ones.
+// Returns true if a build has made the program again, but not yet this module with its old types.
 bool older_than_program(const std::filesystem::path& library) {
   std::error_code error;
   return library.parent_path() == program_folder() &&

@@ -1,6 +1,5 @@
 // Modules: parts of the program that it loads when a verb or an option needs them. So neither
-// building the program nor starting it takes kernels of GPUs, libraries of ranks or readers of
-// jobs.
+// building nor starting the program depends on GPU kernels, libraries of ranks or readers of jobs.
 #pragma once
 
 #include <string>
@@ -20,7 +19,7 @@ namespace syncline::cli {
 
 struct TuneArguments;
 
-// The rows that one module adds to the program's tables.
+// Rows that one module adds to the program's tables.
 struct ModuleRows {
   struct Verb {
     std::string_view name;
@@ -31,25 +30,25 @@ struct ModuleRows {
     std::string_view summary;
   };
   std::vector<Verb> verbs;
-  std::vector<Format> formats;  // of jobs, which it reads
+  std::vector<Format> formats;  // jobs that the module reads
   const live::Backend* backend = nullptr;
   // Searches on ranks: tune --live. Returns the exit code.
   int (*tune_live)(const TuneArguments& arguments, const input::Document& document,
                    const std::string& command) = nullptr;
 };
 
-// Fills in a module's rows. The library libsyncline_NAME.so gives it as the symbol
+// Fills in a module's rows. The library libsyncline_NAME.so exports it as the symbol
 // syncline_module_NAME.
 using ModuleEntry = void (*)(ModuleRows& rows);
 
-// Gives a module that is linked into the program, which is then not looked for in a library.
+// Registers a module that is linked into the program; no library is then searched for it.
 void link_module(std::string_view name, ModuleEntry entry);
 
 // Returns the rows of a module, loaded at the first call. Throws MachineError if its library is not
 // with the program, is older than it, or cannot be loaded.
 const ModuleRows& module_rows(std::string_view name);
 
-// Returns a module's verb. Throws as module_rows does.
+// Returns a module's verb. Throws like module_rows().
 AddVerb verb_of_module(std::string_view module, std::string_view verb);
 
 }  // namespace syncline::cli

@@ -1,5 +1,5 @@
-// Training to a target: what run and tune rank strategies by in place of the time of a step. What
-// answers `run` so is handed in by main (target.h).
+// Training to a target: the objective by which run and tune rank strategies instead of the time of
+// a step. main hands in the function that answers `run` with an objective (target.h).
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct TargetQuestion {
 };
 using TargetAnswer = void (*)(const TargetQuestion&);
 
-// Sets what answers; main calls it once.
+// Sets the function that answers; main calls it once.
 void hand_in(TargetAnswer answer);
 
 // Prints the answer.

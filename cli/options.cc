@@ -46,7 +46,7 @@ CLI::Option* added(CLI::App& verb, const std::string& name, const questions::Arg
   return value.empty() ? option : option->capture_default_str();
 }
 
-// One a time: what follows may be a file.
+// Adds an option with one value each time: the next word may be a file.
 CLI::Option* added(CLI::App& verb, const std::string& name, const questions::Argument& argument,
                    std::vector<std::string>& value) {
   return verb.add_option(name, value, argument.help)->allow_extra_args(false);
@@ -64,7 +64,7 @@ CLI::Validator limits_of(const questions::Argument& argument, bool whole) {
   return CLI::Range(static_cast<int>(argument.low), static_cast<int>(argument.high));
 }
 
-// A number, one that may be left out, or a list of them.
+// Adds an option for a number, an optional one, or a list.
 template <typename Number>
 CLI::Option* added(CLI::App& verb, const std::string& name, const questions::Argument& argument,
                    Number& value) {
@@ -110,7 +110,7 @@ void add_scenario(CLI::App& verb, ScenarioOption& option, const std::string& not
 }
 
 CLI::Option* add_set(CLI::App& verb, std::vector<std::string>& set) {
-  // One a time: what follows a change may be a file.
+  // One value each time: the next word may be a file.
   return verb.add_option("--set", set, "change a key of the scenario; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);

@@ -1,4 +1,4 @@
-// Options that several verbs take, and what they choose.
+// Options that several verbs have, and their values.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,60 +17,60 @@
 
 namespace syncline::cli {
 
-// For Option::transform: takes a word that means one of them for certain as that one
-// (same_name), and refuses others with what is near.
+// Returns a validator for Option::transform: replaces a word that certainly means one of `words`
+// (same_name) by that one, and refuses others with similar words.
 CLI::Validator one_of_words(const std::vector<std::string>& words);
 
-// A number from `low` to `high`, in CLI::Range's words; that one takes nan for a number in every
-// range.
+// Returns a validator of numbers from `low` to `high`, with CLI::Range's message; CLI::Range
+// accepts nan in every range.
 CLI::Validator number_from(double low, double high);
 
-// An option that names a file, or several.
+// Adds an option that names a file, or several.
 template <typename Names>
 CLI::Option* add_file(CLI::App& verb, const char* option, Names& names, const char* about) {
   return verb.add_option(option, names, about)->type_name("FILE");
 }
 
-// The scenario that a verb reads, and what may be changed of it on the command line.
+// The scenario that a verb reads, and changes to it on the command line.
 struct ScenarioOption {
   std::string file;              // - is standard input
-  std::vector<std::string> set;  // KEY=VALUE: the value as JSON, or as plain text where it is none
+  std::vector<std::string> set;  // KEY=VALUE: the value as JSON, or else as plain text
 };
 
-// Adds the file, with what a verb makes of the scenario's sweep, and --set.
+// Adds the scenario's file and --set. `note`: the verb's use of the scenario's sweep.
 void add_scenario(CLI::App& verb, ScenarioOption& option, const std::string& note = "");
-// --set alone, where the file is an option of another name.
+// Adds only --set, for verbs with the file in another option.
 CLI::Option* add_set(CLI::App& verb, std::vector<std::string>& set);
 
-// The document with its keys changed. Throws InputError.
+// Returns the document with its keys changed. Throws InputError.
 input::Document read(const ScenarioOption& option);
-// Reads it for ranks that each read the scenario themselves: not from standard input.
+// Reads the document for ranks that each read the scenario: not from standard input.
 input::Document read_on_ranks(const ScenarioOption& option);
 
-// --strategy NAME: one, and what the verb does without it.
+// Adds --strategy NAME, given once; `otherwise` describes the verb without it.
 void add_strategy(CLI::App& verb, std::string& name, const std::string& otherwise);
-// --strategy NAME, as often as it is given.
+// Adds --strategy NAME, which may be repeated.
 void add_strategies(CLI::App& verb, std::vector<std::string>& names, const std::string& about);
 
 using questions::chosen_strategies;
 using questions::chosen_strategy;
 using questions::warnings_here;
 
-// Adds the arguments of a question that the verb does not have yet: those of these names, or all.
+// Adds the arguments of a question that the verb does not have yet: those in `names`, or all.
 void add_arguments(CLI::App& verb, const questions::Arguments& arguments,
                    const std::vector<std::string>& names = {});
 
-// How many ranks a verb that runs on them has, and how they meet.
+// The number of ranks of a verb that runs on ranks, and the way they meet.
 struct RanksOptions {
-  int ranks = 0;        // to be started here; 0: a launcher has started us
+  int ranks = 0;        // ranks to start here; 0: a launcher has started us
   double timeout = 60;  // seconds
-  std::string meet;     // file in which rank 0 publishes its address; empty: as the launcher has it
+  std::string meet;     // file for rank 0's address; empty: the launcher's way
 };
 
-// Adds the options of them. `live`: the option without which they mean nothing, if there is one.
+// Adds the options for ranks. `live`: the option that they require, if there is one.
 void add_ranks_options(CLI::App& verb, RanksOptions& options, CLI::Option* live = nullptr);
 
-// Makes a verb ask `Question` of a scenario without its sweep; `html`: it has a page.
+// Makes a verb ask `Question` of a scenario without its sweep; `html`: the answer has a page.
 template <typename Question>
 VerbAction add_question(CLI::App& verb, bool html,
                         void (*tell)(const Question&, const input::Document&, const Output&)) {

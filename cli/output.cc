@@ -37,7 +37,7 @@ void add_color(CLI::App& verb, ColourMode& colour) {
       ->group("Output");
 }
 
-// Where std::cout writes from the start: what is redirected inside the process is no terminal.
+// Destination of std::cout at the start: redirected inside the process, it is no terminal.
 const std::streambuf* const kOwnStdout = std::cout.rdbuf();
 const std::streambuf* const kOwnStderr = std::cerr.rdbuf();
 
@@ -136,7 +136,7 @@ bool expect_printed() {
   return false;
 }
 
-// Whole lines: a failure of the machine has one of its own.
+// Flushes whole lines: a failure of the machine prints its own line.
 void say(const std::string& text) { std::cerr << visible(text) << std::endl; }
 
 void tell_written(const std::vector<std::string>& paths) {

@@ -1,5 +1,5 @@
-// How every verb answers: --format, --color and --html with the same words, one printer, files
-// beside the answer, and what is told on stderr meanwhile.
+// The answers of all verbs: --format, --color and --html in equal terms, one printer, files in
+// addition to the answer, and messages on stderr during the work.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -20,66 +20,64 @@ enum class ColourMode { kAuto, kAlways, kNever };
 struct Output {
   reports::Format format = reports::Format::kTable;
   ColourMode colour = ColourMode::kAuto;
-  bool brief = false;  // the terminal's short page; --verbose asks for the whole one
+  bool brief = false;  // the terminal's short page; --verbose prints all
   std::string html;    // file of the page; empty: none
 };
 
-// Adds --format: table, markdown, csv or json, and --color: auto, always or never. "text" is
-// accepted for table, as it used to be.
+// Adds --format: table, markdown, csv or json, and --color: auto, always or never. "text" is the
+// old word for table.
 void add_format(CLI::App& verb, Output& output);
 
 // Adds --html FILE: the answer as a page with figures (reports/answer.h).
 void add_html(CLI::App& verb, Output& output);
 
-// Adds --verbose, without which a table is the short page of an answer that has one.
+// Adds --verbose; without it a table is the answer's short page, if it has one.
 void add_verbose(CLI::App& verb, Output& output);
 
-// To stdout, fitted to the terminal if it is one; the warnings that a CSV has no place for to
-// stderr, one a line.
+// Prints to stdout, fitted to the terminal if it is one. Warnings that a CSV has no place for go to
+// stderr, one per line.
 void print(const reports::Answer& answer, const Output& output);
 
-// A file that stands beside the answer; of an empty path none is written.
+// A file written in addition to the answer; none if `path` is empty.
 struct SideFile {
   std::string path;
   std::function<std::string()> content;
 };
 
-// The page of --html, to be written beside the answer, which must outlive it.
+// Returns the page of --html as a side file. Requires that `answer` outlives it.
 SideFile html_file(const Output& output, const reports::Answer& answer);
 
-// Writes the files, then prints the answer: a reader who sees it may count on them, and names them
-// on stderr. One that cannot be written costs neither the others nor the answer: its failure is
+// Writes the files, then prints the answer, so that its reader can rely on them; names them on
+// stderr. A file that cannot be written stops neither the others nor the answer: its failure is
 // thrown at the end.
 void answer_with(const std::vector<SideFile>& files, const std::function<void()>& print_answer);
-// The same of an answer with its page behind the other files.
+// Does the same for an answer, with its page after the other files.
 void answer_with(std::vector<SideFile> files, const reports::Answer& answer, const Output& output);
 
-// Throws MachineError where one of them cannot be written, InputError where it was read or two are
-// one file: before the work. Empty ones are none.
+// Checks files before the work. Throws MachineError if one cannot be written, InputError if one was
+// read or two are the same file. Skips empty paths.
 void expect_writable(const std::vector<std::string>& paths);
 
-// Throws MachineError if what was printed did not reach stdout: an answer that could not be written
-// is no answer. Returns whether somebody reads: a pipe that was closed, as by `| head`, is no
-// error.
+// Returns true if the reader is still there: a closed pipe, as by `| head`, is no error. Throws
+// MachineError if the printed answer did not reach stdout.
 bool expect_printed();
 
-// A line on stderr.
+// Prints a line on stderr.
 void say(const std::string& text);
 
-// Names files that were written, on stderr. Empty ones are none.
+// Names the written files on stderr. Skips empty paths.
 void tell_written(const std::vector<std::string>& paths);
 
-// Warnings where an answer has no place for them: on stderr, one a line.
+// Prints warnings on stderr, one per line, for answers without a place for them.
 void tell_warnings(const std::vector<std::string>& warnings);
 
-// Stdout as a screen. The width is COLUMNS, where that is set, else what the terminal says, and 80
-// where it says nothing; what is no terminal has none. Colours by themselves only on a terminal
-// that obeys codes (TERM is not "dumb") and where NO_COLOR is not set (https://no-color.org).
+// Returns stdout as a screen. The width is COLUMNS if set, else the terminal's, else 80; without a
+// terminal there is no width. kAuto gives colours only on a terminal with codes (TERM is not
+// "dumb") without NO_COLOR (https://no-color.org).
 reports::Screen stdout_screen(ColourMode colour);
 
-// A line on stderr that says how far long work has come and how long it will take, once the work
-// has lasted two seconds: on a terminal it is kept up to date, elsewhere it stands once, and only
-// where more than a minute is left.
+// A line on stderr with the progress of long work and the time left, after two seconds of work. On
+// a terminal it is updated; elsewhere it is printed once, and only if more than a minute is left.
 class Progress {
  public:
   using Clock = std::chrono::steady_clock;
@@ -96,13 +94,13 @@ class Progress {
   Clock::time_point (*now_)();
   Clock::time_point began_;
   Clock::time_point shown_;
-  // A report of finished work, the first and those at twice as much as the one before.
+  // A report of finished work: the first, and then each at twice the work of the last.
   struct Mark {
     std::size_t done;
     Clock::time_point when;
   };
-  // Seconds that are left, by the later half of what is done: what came before, the start above
-  // all, says little of what is to come. Nothing where that is too little.
+  // Returns the seconds left, by the rate of the later half of the finished work, as the start is
+  // not typical. Empty if that half is too short.
   std::optional<double> left(std::size_t done, std::size_t wanted, Clock::time_point now) const;
   std::vector<Mark> marks_;
   bool terminal_;

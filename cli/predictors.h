@@ -12,6 +12,6 @@ using questions::Predictor;
 using questions::predictor_named;
 using questions::predictors;
 
-// Adds --executor: which one predicts.
+// Adds --executor, the choice of a predictor.
 void add_executor(CLI::App& verb, std::string& name, const std::string& about);
 }  // namespace syncline::cli

@@ -35,7 +35,7 @@ void on_wait_end(int) {
   ::_exit(kInterruptedExit);
 }
 
-// There may be no memory: nothing here takes any.
+// Prints the reason and ends without allocating, as there may be no memory.
 [[noreturn]] void end_without_answer() {
   put("syncline: ");
   try {
@@ -67,19 +67,19 @@ void keep_results() {
 
 bool interrupted() {
   if (interrupts == 0) return false;
-  ::alarm(0);  // whoever asks will end
+  ::alarm(0);  // the caller will end
   return true;
 }
 
 void prepare_process() {
-  // Plans of long periods take and give back megabytes at every evaluation: the process keeps them,
-  // as the kernel would clear each page again (half the time of scenarios/far_apart.json).
+  // Plans of long periods allocate and free megabytes in every evaluation. The process keeps them,
+  // because the kernel would clear each page again (half the time of scenarios/far_apart.json).
   ::mallopt(M_MMAP_MAX, 0);
   ::mallopt(M_TRIM_THRESHOLD, INT_MAX);
   std::set_terminate(end_without_answer);
   std::signal(SIGPIPE, SIG_IGN);
-  // The lowest number that is free is given: whichever of 0 to 2 is closed. For reading alone:
-  // what is printed must not seem to arrive.
+  // open() returns the lowest free number: a closed one of 0 to 2. Read-only, so that printing
+  // fails visibly.
   int taken = 0;
   do {
     taken = ::open("/dev/null", O_RDONLY);

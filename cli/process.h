@@ -1,35 +1,34 @@
-// The process behind every verb: how it begins, its exit codes, and Ctrl-C as every long verb takes
-// it: the first one ends the work after the piece at hand, so that what has been done is printed;
-// the second one ends the program, and so does the first where that piece takes too long.
+// The process of every verb: its start, its exit codes, and Ctrl-C in long verbs. The first Ctrl-C
+// ends the work after the current piece, so that finished work is printed. The second one ends the
+// program, and so does the first if that piece takes too long.
 #pragma once
 
 namespace syncline::cli {
 
 inline constexpr int kWrongInput = 2;
 inline constexpr int kFailingMachine = 3;
-// Of a verb whose work was cut short.
+// Exit code of a verb that was interrupted.
 inline constexpr int kInterruptedExit = 130;
 
-// Seconds for which somebody who pressed Ctrl-C waits for an answer.
+// Seconds that a user waits for an answer after Ctrl-C.
 inline constexpr unsigned kInterruptWait = 5;
 
-// Counts interrupts from now on; they are no longer deadly. If nobody asks for them within
+// Counts interrupts from now on instead of dying. If interrupted() is not called within
 // `wait_limit` seconds of the first one, the program ends; 0: it waits, because ranks finish a
 // step.
 void catch_interrupts(unsigned wait_limit = 0);
 
-// Lets the first interrupt wait without a limit from now on: there are results that ending would
-// lose. The second interrupt still ends the program.
+// Removes the limit after the first interrupt, because ending would now lose results. The second
+// interrupt still ends the program.
 void keep_results();
 
-// Whether there was one.
+// Returns true after an interrupt.
 bool interrupted();
 
-// Once, first of all. Writing to a reader who has gone is a failure of that call and not the end
-// of the program; descriptors 0 to 2 that came closed are taken, so that no file or socket gets
-// their numbers and writing to them fails; and an exception that nobody can catch, thrown where
-// none may leave (out of memory in a destructor) or in a thread, ends the program with a sentence
-// and exit code 3 instead of an abort.
+// Prepares the process. Writing to a closed pipe becomes a failure of that call. Closed
+// descriptors of 0 to 2 are occupied: no file gets their numbers, and writing to them fails.
+// Exceptions that cannot be caught (out of memory in a destructor, or in a thread) end the program
+// with a sentence and exit code 3. Must be called once, before any other work.
 void prepare_process();
 
 }  // namespace syncline::cli

@@ -27,14 +27,14 @@
 namespace syncline::cli {
 namespace {
 
-// Columns of the help: 80, or a narrower terminal's.
+// Returns the columns of the help: 80, or a narrower terminal's.
 std::size_t help_width() {
   constexpr std::size_t kUsual = 80;
   const std::size_t terminal = stdout_screen(ColourMode::kNever).width;
   return terminal == 0 ? kUsual : std::min(terminal, kUsual);
 }
 
-// `below`: lines of their own.
+// Prints a failure and returns `code`. `below`: further lines.
 int say(const std::string& message, int code, const std::vector<std::string>& below = {}) {
   // An echoed word may be as long as the input. Many long lines share the length that a person
   // reads.
@@ -56,7 +56,7 @@ struct VerbRow {
   const char* module = nullptr;  // which declares the options, if `add` is null
 };
 
-// Verbs by what a user wants, in the order of --help.
+// Verbs of one purpose, in the order of --help.
 struct VerbGroup {
   const char* title;
   std::vector<VerbRow> verbs;
@@ -80,7 +80,7 @@ const std::vector<VerbGroup>& verb_groups() {
          "live"},
         {"validate", "Run a scenario on real ranks, and compare with the prediction", nullptr,
          "live"},
-        {"compare", "Run two commands in turns: which is faster, surely", nullptr, "live"},
+        {"compare", "Run two commands alternately and test which is faster", nullptr, "live"},
         {"fidelity", "Reproduce published measurements and print the prediction errors",
          add_fidelity},
         {"lab", "Run a command on ranks with emulated links (needs root)", nullptr, "live"}}},
@@ -94,7 +94,7 @@ const std::vector<VerbGroup>& verb_groups() {
   return groups;
 }
 
-// Adds every verb, with the options of those in a module if `words` ask for them.
+// Adds every verb; those in a module get their options only if `words` ask for them.
 std::map<const CLI::App*, VerbAction> add_verbs(CLI::App& app,
                                                 const std::vector<const char*>& words) {
   const auto given = [&](std::string_view word) { return std::ranges::count(words, word) > 0; };
@@ -171,7 +171,7 @@ int run_program(int argc, const char* const* argv) {
     return say(error.path1().string() + ": " + error.code().message(), kFailingMachine);
   } catch (const InternalError& error) {
     return say(error.what(), kFailingMachine);
-  } catch (const std::system_error& error) {  // a thread, as a rule: memory or processes ran out
+  } catch (const std::system_error& error) {  // usually a thread: memory or processes ran out
     return say(std::string("the machine gives no more: ") + error.what(), kFailingMachine);
   } catch (const std::exception& error) {
     return say(std::string("unexpected failure: ") + error.what(), kFailingMachine);

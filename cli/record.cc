@@ -34,7 +34,7 @@ VerbAction add_record(CLI::App& verb) {
   add_file(verb, "-o,--out", *file,
            "write syncline_record.py; into a folder: also the files of autotune");
   verb.footer(
-      "Of a script as it is:\n"
+      "For an unmodified script:\n"
       "  torchrun ... -m syncline_record train.py\n"
       "Or in the script, on every rank:\n"
       "  from syncline_record import record\n"

@@ -33,7 +33,7 @@
 namespace syncline::cli {
 namespace {
 
-// No number: 0.
+// Returns the number in the text; 0 if it is none.
 std::size_t number_of(const std::string& text) { return number_in<std::size_t>(text).value_or(0); }
 
 measure::Part checked(measure::Part part, const std::string& from) {
@@ -42,7 +42,7 @@ measure::Part checked(measure::Part part, const std::string& from) {
                    "', expected I/N with I from 1 to N, or auto");
 }
 
-// Open MPI counts ranks from 0, a Slurm array from wherever it begins.
+// Returns the launcher's part. Open MPI counts ranks from 0, a Slurm array from any number.
 measure::Part part_of_launcher() {
   const auto variable = [](const char* name) -> std::string {
     const char* value = std::getenv(name);
@@ -65,8 +65,8 @@ measure::Part part_of_launcher() {
   return checked({number, number_of(count)}, place + " of " + count + " from " + first);
 }
 
-// "3/8", or "auto": what Open MPI (OMPI_COMM_WORLD_RANK, _SIZE) or a Slurm array
-// (SLURM_ARRAY_TASK_ID, _MIN, _COUNT) says.
+// Reads "3/8", or "auto": the part from Open MPI (OMPI_COMM_WORLD_RANK, _SIZE) or a Slurm array
+// (SLURM_ARRAY_TASK_ID, _MIN, _COUNT).
 measure::Part part_of(const std::string& text) {
   if (text == "auto") return part_of_launcher();
   const auto slash = text.find('/');
@@ -81,7 +81,7 @@ constexpr const char* kRank = "rank";
   throw InputError("--trace-of: found '" + shortened(word) + "', expected " + expected);
 }
 
-// The swept key that is meant: all of it, or its end ("nodes" of "cluster.nodes").
+// Returns the index of a swept key, given in full or by its end ("nodes" of "cluster.nodes").
 std::size_t swept_key(const Scenario& scenario, const std::string& key, const std::string& word) {
   std::vector<std::string> known{kStrategy, kRank};
   std::vector<std::size_t> meant;
@@ -123,8 +123,8 @@ void require_chosen_ranks(const std::vector<int>& ranks, const SweepPoint& point
          measure::name_of({point, "a rank of 0 to " + std::to_string(all - 1)}));
 }
 
-// What the words of --trace-of choose; empty without any. What they leave open is the first value
-// of each swept key, all of `strategies` and the executor's own ranks.
+// Returns the choice by the words of --trace-of; empty without words. The default is the first
+// value of each swept key, all of `strategies` and the executor's own ranks.
 std::optional<measure::TraceChoice> trace_choice(const std::vector<std::string>& words,
                                                  const input::Document& document,
                                                  const Scenario& scenario,
@@ -171,7 +171,7 @@ constexpr std::pair<const char*, reports::Format> kReports[] = {
     {"report.json", reports::Format::kJson}};
 constexpr const char* kTrace = "trace.json";
 
-// Makes the folder, and throws MachineError where a file cannot be written: before the work.
+// Makes the folder, and throws MachineError, before the work, if a file cannot be written.
 void expect_writable_files(const RunOptions& options) {
   std::vector<std::string> files{options.trace, options.output.html};
   if (!options.out.empty()) {
@@ -188,7 +188,7 @@ bool writes_files(const RunOptions& options) {
   return !options.trace.empty() || !options.output.html.empty() || !options.out.empty();
 }
 
-// What is written beside the answer; `traced` and `answer` must outlive the files.
+// Returns the files to write in addition to the answer. `traced` and `answer` must outlive them.
 std::vector<SideFile> side_files(const RunOptions& options, const measure::Report& traced,
                                  const reports::Answer& answer) {
   const auto trace = [&traced] { return reports::chrome_trace(traced); };
@@ -203,16 +203,15 @@ std::vector<SideFile> side_files(const RunOptions& options, const measure::Repor
   return files;
 }
 
-// Whether each row can be printed as it comes. A table's columns are as wide as their longest cell,
-// a document of JSON says at its end what came of it all, and the columns of a CSV with published
-// figures depend on all of them.
+// Returns true if each row can be printed at once. A table's columns depend on their longest cell,
+// a JSON document ends with a summary. Columns of a CSV with published figures depend on all rows.
 bool is_streamed(const RunOptions& options, const Scenario& scenario) {
   return options.output.format == reports::Format::kCsv && scenario.published.empty() &&
          options.out.empty() && options.output.html.empty();
 }
 
-// Rows of a part are put beside those of others: they are all that may be printed, with columns
-// that hang on no other row.
+// Returns the requested part. Rows of a part are joined with those of others, so only rows are
+// printed, with columns that depend on no other row.
 measure::Part asked_part(const RunOptions& options, const Scenario& scenario) {
   if (options.part.empty()) return {};
   if (!scenario.published.empty()) {
@@ -225,7 +224,7 @@ measure::Part asked_part(const RunOptions& options, const Scenario& scenario) {
   return part_of(options.part);
 }
 
-// Rows by the time of a step: their study, with what is told while it lasts.
+// Rows by the time of a step: their study, and messages during it.
 class StudyOfRows {
  public:
   StudyOfRows(const RunOptions& options, const input::Document& document)
@@ -250,7 +249,7 @@ class StudyOfRows {
         return tell_warnings(answer.warnings);
       print(answer, options_.output);
     });
-    // Whoever reads the first rows alone has what he wanted, but for files.
+    // A reader who closes the pipe after the first rows is done, but files are not.
     return report.complete || (unread_ && !writes_files(options_)) ? 0 : tell_interrupted(report);
   }
 
@@ -262,12 +261,12 @@ class StudyOfRows {
     study.part = part_;
     progress_.emplace("syncline run: checking sweep points");
     study.judging = [&](std::size_t done, std::size_t wanted) { progress_->update(done, wanted); };
-    // What cannot be written is known before the work, not after it.
+    // Unwritable files are reported before the work, not after it.
     study.judged = [&] {
       expect_writable_files(options_);
       progress_.emplace("syncline run");
     };
-    // On a terminal the rows themselves say how far it is.
+    // On a terminal the rows themselves show the progress.
     const bool rows_show = stream_ && ::isatty(STDOUT_FILENO) == 1;
     study.progress = [&, rows_show](std::size_t done, std::size_t wanted) {
       wanted_ = wanted;
@@ -300,7 +299,7 @@ class StudyOfRows {
   bool unread_ = false;  // rows have no reader any more
 };
 
-// Strategies by the time of a training to its target.
+// Runs strategies and ranks them by the time of a training to its target.
 int run_to_target(const RunOptions& options, const input::Document& document) {
   for (const auto& [name, value] :
        {std::pair("--out", options.out), {"--trace", options.trace}, {"--part", options.part}}) {

@@ -12,10 +12,10 @@
 namespace syncline::cli {
 namespace {
 
-// A kind of reports/answers.json as JSON Schema. Written there are a type ("number or null"), a
-// part of the file ("#memory"), other words and numbers, which stand for themselves ("run or
-// tune"), [kind] a list, {member: kind} an object without other members, "member!" one that is
-// always there, "*" the kind of all others, and {"description": ..., "is": kind}.
+// Returns a kind of reports/answers.json as JSON Schema. A kind is a type ("number or null"), a
+// part of the file ("#memory"), or literal words and numbers ("run or tune"). It may also be a list
+// [kind], an object {member: kind} without other members ("member!" is required, "*" is the kind of
+// all others), or {"description": ..., "is": kind}.
 Json schema_of(const Json& kind);
 
 Json schema_of_word(const Json& word) {
@@ -57,7 +57,7 @@ Json schema_of(const Json& kind) {
   return schema;
 }
 
-// Every answer of a verb begins with the same members (reports/answer.h).
+// Returns the schema of all answers, which begin with the same members (reports/answer.h).
 Json schema_of_answers() {
   const Json file = Json::parse(answers_text());
   Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"},

@@ -1,4 +1,4 @@
-// Training to a target, answered.
+// Answers `run` with an objective: training to a target.
 #pragma once
 
 #include "cli/objective.h"

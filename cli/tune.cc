@@ -28,7 +28,7 @@
 namespace syncline::cli {
 namespace {
 
-// The search, as the terminal follows it.
+// Returns the search's options, with progress on the terminal.
 tune::TuneOptions search_options(const TuneArguments& verb, Progress& progress) {
   tune::TuneOptions options = questions::search_of(verb);
   options.interrupted = interrupted;
@@ -37,14 +37,14 @@ tune::TuneOptions search_options(const TuneArguments& verb, Progress& progress) 
   return options;
 }
 
-// How the Python file is used, and what it applies where that is not the choice.
+// Prints the use of the Python file, and the strategy it applies if that is not the choice.
 void tell_applied(const std::string& file, const tune::Tuning& tuning, const tune::Ranked& best) {
   std::cerr << "syncline: " << reports::apply_usage(file, best.strategy) << "\n";
   const std::string instead = reports::applied_instead(file, tuning, best);
   if (!instead.empty()) std::cerr << "syncline: " << instead << "\n";
 }
 
-// By the model or by simulation.
+// Tunes the time of a step, by the model or by simulation.
 int tune_steps(const TuneArguments& verb, const input::Document& document) {
   expect_writable({verb.svg, verb.csv, verb.python, verb.output.html});
   Progress progress("syncline tune");
@@ -65,7 +65,7 @@ int tune_steps(const TuneArguments& verb, const input::Document& document) {
   return interrupted() ? kInterruptedExit : 0;
 }
 
-// With one strategy, the baseline.
+// Tunes layouts with one strategy, the baseline.
 int tune_by_layout(const TuneArguments& verb, const input::Document& document) {
   expect_writable({verb.output.html});
   Progress progress("syncline tune");
@@ -98,7 +98,7 @@ int tune_to_target(const TuneArguments& verb, const input::Document& document) {
   return interrupted() ? kInterruptedExit : 0;
 }
 
-// What bandwidth between the groups that takes.
+// Finds the bandwidth between groups that a utilisation requires.
 int tune_to_utilisation(const TuneArguments& verb, const input::Document& document) {
   expect_writable({verb.svg, verb.output.html});
   const tune::Utilisation found = questions::utilisation_of(verb, document);
@@ -133,8 +133,8 @@ int run(const TuneArguments& verb, const std::string& command) {
   return tune_steps(verb, document);
 }
 
-// Adds the options that go with --live. Those of the verb itself that exclude it must be there
-// already.
+// Adds the options that go with --live. Requires that the verb's options that exclude it were
+// added.
 void add_live_options(CLI::App& verb, LiveOptions& live) {
   std::vector<std::string> machines = backend_names();
   machines.insert(machines.begin(), std::string(kEmulated));

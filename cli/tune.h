@@ -1,4 +1,4 @@
-// `syncline tune`: its options, and the search on a machine, where each evaluation costs training
+// `syncline tune`: its options, and the search on a machine, in which an evaluation costs training
 // steps.
 #pragma once
 
@@ -21,20 +21,20 @@
 
 namespace syncline::cli {
 
-// The word of --live for the model with noise.
+// Value of --live for the model with noise.
 inline constexpr std::string_view kEmulated = "emulated";
 
 struct LiveOptions {
   std::string machine;  // "emulated": the closed-form model with noise; or a backend; empty: none
-  RanksOptions ranks;   // of a backend
-  bool calibrate = false;  // its links first
+  RanksOptions ranks;   // a backend's ranks
+  bool calibrate = false;  // measures the backend's links first
   bool no_check = false;
   double noise = 2;  // percent of a step
-  int steps = 50;    // training steps an evaluation
+  int steps = 50;    // training steps per evaluation
   std::uint64_t seed = 1;
-  std::string journal;  // file; empty: nothing is kept
+  std::string journal;  // file; empty: none
   std::string wrong;    // "latency=2,bandwidth=0.5": the guiding model's error
-  double pace = 0;      // seconds that an emulated second takes
+  double pace = 0;      // real seconds per emulated second
 };
 
 struct TuneArguments : questions::Tune {
@@ -46,22 +46,20 @@ struct TuneArguments : questions::Tune {
   LiveOptions live;
 };
 
-// The Python file that applies a strategy to a PyTorch job: pytorch/syncline_apply.py with the
-// strategy's table in it, and what that was predicted to gain.
-
-// `pinned`: what the scenario's calibration pinned down. Throws InputError, naming the strategy,
-// where that file cannot carry it out.
+// Returns the Python file that applies a strategy to a PyTorch job: pytorch/syncline_apply.py with
+// the strategy's table and its predicted gain. `fit_errors`: of the scenario's calibration. Throws
+// InputError, which names the strategy, if that file cannot apply it.
 std::string apply_file(const Scenario& scenario, const Strategy& strategy,
                        const measure::FitErrors& fit_errors);
 
-// Writes it and says on stderr how a job uses it.
+// Writes apply_file() to `file` and prints its use in a job on stderr.
 void write_apply_file(const std::string& file, const Scenario& scenario, const Strategy& strategy,
                       const measure::FitErrors& fit_errors);
 
 // The dialect that the file belongs to.
 inline constexpr std::string_view kPythonDialect = "pytorch";
 
-// Throws InputError where --python names a file and `option` another dialect, or none.
+// Throws InputError if --python names a file and `option` another dialect, or none.
 void check_python(const std::string& file, const std::string& dialect, const std::string& option);
 
 }  // namespace syncline::cli

@@ -1,5 +1,5 @@
 // The verbs of the command line, one file each. A verb declares its options on its subcommand and
-// gives what is to be done once they are parsed; answers go to stdout, talk to stderr.
+// returns its action for after parsing. Answers go to stdout, messages to stderr.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,7 @@
 
 namespace syncline::cli {
 
-// Carries the verb out; gives the exit code (0, or 130 after Ctrl-C).
+// Runs the verb; returns the exit code (0, or 130 after Ctrl-C).
 using VerbAction = std::function<int()>;
 
 // Declares a verb's options on its subcommand.
@@ -26,8 +26,8 @@ VerbAction add_run(CLI::App& verb);
 VerbAction add_schema(CLI::App& verb);
 VerbAction add_tune(CLI::App& verb);
 
-// The whole program: parses, runs the verb, and turns each kind of failure into its message and
-// exit code: 2 for wrong input, 3 for a failing machine.
+// Runs the whole program: parses, runs the verb, and turns each kind of failure into its message
+// and exit code: 2 for wrong input, 3 for a failing machine.
 int run_program(int argc, const char* const* argv);
 
 }  // namespace syncline::cli

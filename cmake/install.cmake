@@ -8,6 +8,9 @@
 #   share/syncline/        scenarios: schema, clusters, workloads, published tables
 #   share/                 manual page, completion of three shells, licence, changes
 #   lib/python3.*          syncline for Python, a component of its own
+#
+# A wheel (pyproject.toml) is another component: the program, what it loads and the scenarios lie in
+# the folder of Python's package, in folders of the same names.
 
 # A build finds its scenarios as an installed program does.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/syncline)
@@ -53,15 +56,30 @@ add_custom_target(syncline_installed DEPENDS syncline syncline_archive syncline_
                                              syncline_made ${MODULES})
 
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME syncline)
-install(TARGETS syncline RUNTIME DESTINATION bin)
-install(TARGETS syncline_nccl_tuner ${MODULES} LIBRARY DESTINATION lib/syncline/modules)
-if(TARGET syncline_mpi)
-  install(TARGETS syncline_mpi LIBRARY DESTINATION lib/syncline/modules)
-endif()
-install(DIRECTORY scenarios DESTINATION share/syncline FILES_MATCHING
-        PATTERN "*.json" PATTERN "*.txt" PATTERN "*.csv" PATTERN "*.md"
-        PATTERN jobs EXCLUDE PATTERN record EXCLUDE)
-install(DIRECTORY scenarios/published/jobs DESTINATION share/syncline/scenarios/published)
+# What the program needs to run, below a folder.
+function(syncline_install_program below)
+  install(TARGETS syncline RUNTIME DESTINATION ${below}bin ${ARGN})
+  install(TARGETS syncline_nccl_tuner ${MODULES}
+          LIBRARY DESTINATION ${below}lib/syncline/modules ${ARGN})
+  if(TARGET syncline_mpi)
+    install(TARGETS syncline_mpi LIBRARY DESTINATION ${below}lib/syncline/modules ${ARGN})
+  endif()
+  install(DIRECTORY scenarios DESTINATION ${below}share/syncline ${ARGN} FILES_MATCHING
+          PATTERN "*.json" PATTERN "*.txt" PATTERN "*.csv" PATTERN "*.md"
+          PATTERN jobs EXCLUDE PATTERN record EXCLUDE)
+  install(DIRECTORY scenarios/published/jobs
+          DESTINATION ${below}share/syncline/scenarios/published ${ARGN})
+endfunction()
+# Python's package, as the folder `place`.
+function(syncline_install_package place)
+  install(TARGETS syncline_module LIBRARY DESTINATION ${place} ${ARGN})
+  install(FILES python/syncline/__init__.py DESTINATION ${place} ${ARGN})
+  foreach(name record apply tuner)
+    install(FILES pytorch/syncline_${name}.py DESTINATION ${place} RENAME ${name}.py ${ARGN})
+  endforeach()
+endfunction()
+
+syncline_install_program("")
 install(FILES ${MADE}/syncline.1.gz DESTINATION share/man/man1)
 install(FILES ${MADE}/syncline.bash DESTINATION share/bash-completion/completions RENAME syncline)
 # Debian's zsh looks for a package's in the second place.
@@ -98,14 +116,11 @@ if(TARGET syncline_module)
       set(PYTHON_SITE ${below_usr})
     endif()" COMPONENT python)
   set(PYTHON_SITE "\${PYTHON_SITE}/syncline")
-  install(TARGETS syncline_module LIBRARY DESTINATION ${PYTHON_SITE} COMPONENT python)
-  install(FILES python/syncline/__init__.py DESTINATION ${PYTHON_SITE} COMPONENT python)
-  foreach(name record apply tuner)
-    install(FILES pytorch/syncline_${name}.py DESTINATION ${PYTHON_SITE} RENAME ${name}.py
-            COMPONENT python)
-  endforeach()
+  syncline_install_package(${PYTHON_SITE} COMPONENT python)
   install(FILES packaging/copyright ${MADE}/changelog.gz DESTINATION share/doc/python3-syncline
           COMPONENT python)
+  syncline_install_program(syncline/ COMPONENT wheel EXCLUDE_FROM_ALL)
+  syncline_install_package(syncline COMPONENT wheel EXCLUDE_FROM_ALL)
 endif()
 
 include(cmake/package.cmake)

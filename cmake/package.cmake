@@ -25,11 +25,9 @@ set(CPACK_DEBIAN_SYNCLINE_PACKAGE_SUGGESTS
 install(FILES packaging/lintian-overrides DESTINATION share/lintian/overrides RENAME syncline)
 if(TARGET syncline_module)
   list(APPEND CPACK_COMPONENTS_ALL python)
-  math(EXPR next "${Python_VERSION_MINOR} + 1")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-syncline)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
-  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
-      "python3 (>= 3.${Python_VERSION_MINOR}), python3 (<< 3.${next})")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= 3.9)")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS "syncline")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "python3-torch, python3-pandas")
   set(CPACK_COMPONENT_PYTHON_DESCRIPTION

@@ -36,16 +36,16 @@ struct Algorithm {
   std::int64_t (*chunks)(CollectiveKind, int ranks, std::int64_t elements);
 };
 
-// All rows that libraries sum by, in the order in which they are listed to users.
+// Returns all rows that libraries sum by, in the order in which they are listed to users.
 std::span<const Algorithm> algorithms();
 
 // Adds a row. REQUIRES: nothing was asked of the table before; the name is new.
 void hand_in(const Algorithm& row);
 
-// The row of that name, or all_to_all(), or nullptr.
+// Returns the row of that name, or all_to_all(), or nullptr.
 const Algorithm* find_algorithm(std::string_view name);
 
-// The names of all rows.
+// Returns the names of all rows.
 std::vector<std::string> algorithm_names();
 
 // Pipelined algorithms cut a payload into chunks of at least kChunkElements (512 KiB of fp32, the
@@ -62,7 +62,7 @@ inline std::int64_t one_chunk(CollectiveKind, int, std::int64_t) { return 1; }
 // one stage.
 Stages pipelined_stages(std::int64_t sets, std::int64_t chunks, double fraction);
 
-// The edges of a round, in order.
+// Returns the edges of a round, in order.
 EdgeSet edges_of(const Round& round);
 
 // The ring: every member sends only to the next one, so each port carries the fewest bytes that

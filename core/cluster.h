@@ -223,8 +223,8 @@ inline OverlapPrior overlap_prior(Library library, bool joined_by_switch) {
   return {};
 }
 
-// Whether a node's GPUs are three or more, joined by NVLink or the like: faster than PCIe is. A
-// node with one GPU counts as such, as nothing else is known of its path.
+// Returns whether a node's GPUs are three or more, joined by NVLink or the like: faster than PCIe
+// is. A node with one GPU counts as such, as nothing else is known of its path.
 inline bool joined_by_switch(const Cluster& cluster) {
   constexpr BytesPerSecond kFastestPcie = 64 * kGigabytePerSecond;
   if (cluster.gpus_per_node == 1 || cluster.tiers.empty()) return true;

@@ -30,8 +30,8 @@ struct CollectiveCost {
   double sent(int rank) const;
 };
 
-// The links that costs keep busy, as far as these costs tell them apart: for each sort of link
-// its kind in every cost, or -1 where that one leaves it idle.
+// Returns the links that costs keep busy, as far as these costs tell them apart: for each sort of
+// link its kind in every cost, or -1 where that one leaves it idle.
 std::vector<std::vector<int>> joint_kinds(const std::vector<const CollectiveCost*>& costs);
 
 // The least that any payload up to some size takes, for bounds: latency + bytes * seconds_per_byte.
@@ -66,12 +66,12 @@ class CostCache {
 
   // References stay valid as long as the cache.
   const CollectiveCost& cost(const Collective& collective);
-  // The latency of each stage for this payload.
+  // Returns the latency of each stage for this payload.
   const std::vector<Seconds>& latencies(const Collective& collective);
   // The least latency and transfer that this collective could take, were it split or fused into
   // payloads of at most `largest` bytes, and were ranks to run ahead of each other.
   LeastCost least(const Collective& collective, Bytes largest);
-  // Whether a cost model says what it takes, not the links.
+  // Returns whether a cost model says what it takes, not the links.
   bool evaluated_by_cost_model(const Collective& collective) {
     return cost_model_entry(collective) != nullptr;
   }

@@ -85,8 +85,8 @@ struct ExecutorSettings {
 // `workload` has the shapes behind the plan's buckets and must outlive the executor.
 std::unique_ptr<Executor> make_host_executor(const Workload& workload);
 
-// The closed-form model: durations by formula, streams as queues, links shared fairly. Computes the
-// expected time under jitter; ranks are alike. Never fails.
+// Returns the closed-form model: durations by formula, streams as queues, links shared fairly.
+// Computes the expected time under jitter; ranks are alike. Never fails.
 
 std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings);
 // On the cache's cluster, with its costs.

@@ -165,8 +165,8 @@ std::vector<std::vector<int>> exchanged_apart(const Workload& workload);
 // Sum of the gradients' waits: the length of one backward pass.
 Seconds backward_time(const Workload& workload);
 
-// The forward pass by tensor, in the tensors' (backward) order: shared out by their `forward`, else
-// by their `backward`, else by elements. Adds up to workload.forward.
+// Returns the forward pass by tensor, in the tensors' (backward) order: shared out by their
+// `forward`, else by their `backward`, else by elements. Adds up to workload.forward.
 std::vector<Seconds> forward_times(const Workload& workload);
 
 // Computation of a step ahead of its last forward pass: that of the other micro-batches.
@@ -175,7 +175,7 @@ Seconds earlier_passes(const Workload& workload);
 // Bytes of all gradients as they stand in memory, sparse ones in full.
 Bytes gradient_bytes(const Workload& workload);
 
-// Whether a gradient has fewer bits than fp32.
+// Returns whether a gradient has fewer bits than fp32.
 bool any_narrow(const Workload& workload);
 
 // Which step of a training is evaluated, and what the adaptive rules need to know about the
@@ -211,7 +211,7 @@ struct Job {
   Simulation simulation = {};
 };
 
-// The cluster as the ranks see it that sum a dense gradient: strategies are set for these.
+// Returns the cluster as the ranks see it that sum a dense gradient: strategies are set for these.
 inline Cluster exchanging(const Job& job) { return exchanging(job.cluster, job.workload.parallel); }
 
 }  // namespace syncline

@@ -99,7 +99,7 @@ struct Busy {
 
 using Work = std::variant<Compute, collective::Collective, Busy>;
 
-// How long the work takes by itself; 0 for a collective, whose time depends on the network.
+// Returns how long the work takes by itself; 0 for a collective, whose time depends on the network.
 Seconds seconds_of(const Work& work);
 
 // Why the stream is busy; nothing where it computes or communicates.
@@ -151,23 +151,23 @@ Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy&
 // they were all that trains.
 Plan exchange_plan(Workload workload, const Cluster& exchanging, const Strategy& strategy);
 
-// A run as its distinct plans with their weights: one phase where a single step is evaluated,
-// several where a sparsity ramp or a LocalSGD period changes on the way.
+// Returns a run as its distinct plans with their weights: one phase where a single step is
+// evaluated, several where a sparsity ramp or a LocalSGD period changes on the way.
 std::vector<TrainingPhase> training_phases(const Strategy& strategy, const Training& training);
 
-// Whether a period begins before the last one's exchange is over.
+// Returns whether a period begins before the last one's exchange is over.
 bool crosses_steps(const Plan& plan);
 
 // What the host takes ahead of the forward passes of a period, all its steps together.
 Seconds ahead_of_forward(const Plan& plan);
 
-// Whether collectives may be under way at the same time: several streams communicate.
+// Returns whether collectives may be under way at the same time: several streams communicate.
 bool overlaps(const Plan& plan);
 
 // Streams beside the compute stream, without one that only holds waits.
 int communication_streams(const Plan& plan);
 
-// Whether a rank carries the operation out, or is sent something by it.
+// Returns whether a rank carries the operation out, or is sent something by it.
 bool concerns(const Plan& plan, const Op& op, int rank);
 
 // "backward fc.weight .. layer4.2.bn3.bias", "all_reduce bucket 3", ... for people.

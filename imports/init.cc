@@ -163,9 +163,9 @@ void choose_sizes(Json& workload, const InitOptions& options, std::vector<std::s
                                                : std::max<std::int64_t>(1, fit);
   workload["batch"] = options.batch.value_or(usual);
   if (!options.batch) {
-    assumed.push_back(
-        std::to_string(usual) + (usual == 1 ? " sample" : " samples") +
-        (cut_job(workload) ? " a rank and micro-batch (--batch)" : " a GPU and step (--batch)"));
+    assumed.push_back(std::to_string(usual) + (usual == 1 ? " sample" : " samples") +
+                      (cut_job(workload) ? " per rank and micro-batch (--batch)"
+                                         : " per GPU and step (--batch)"));
   }
 }
 
@@ -189,7 +189,7 @@ void choose_tensors(Json& workload, const InitOptions& options, std::vector<std:
     for (Json& tensor : workload["tensors"]) tensor["dtype"] = kept;
   }
   set_batch(workload, options.batch.value_or(1));
-  if (!options.batch) assumed.emplace_back("1 sample a GPU and step (--batch)");
+  if (!options.batch) assumed.emplace_back("1 sample per GPU and step (--batch)");
 }
 
 // Samples of a step where they stand in other micro-batches than were guessed.
@@ -285,7 +285,7 @@ void assume_each_sums(const Json& workload, std::vector<std::string>& assumed) {
   if (count < 2) return;
   assumed.push_back("gradients are summed in each of the " + std::to_string(count) +
                     " micro-batches, as DDP does without no_sync; the Trainer, Accelerate and "
-                    "Lightning set no_sync, which sums them once a step: 'DDP with no_sync'");
+                    "Lightning set no_sync, which sums them once per step: 'DDP with no_sync'");
 }
 
 std::string about(const std::vector<std::string>& assumed) {
@@ -298,18 +298,19 @@ std::string about(const std::vector<std::string>& assumed) {
 std::vector<std::string> assumed_of(const KnownNode& node, const KnownDevice& device) {
   constexpr int kDigits = 3;
   const double half = hardware::reached_half_flops(device.compute_capability);
-  return {"of " + std::string(device.summary) + "'s rated compute " + short_text(half, kDigits) +
-              " reached by products in half precision, " +
-              short_text(hardware::kReachedFlops, kDigits) +
-              " in fp32, as published runs do; of its memory rate " +
-              short_text(hardware::kReachedMemory, kDigits) + "; " +
-              short_text(hardware::kLaunch / kMicrosecond, kDigits) +
-              " us of the host a kernel, as an eager framework takes",
-          "links of " + std::string(node.summary) + " as rated (" + std::string(node.source) +
-              "); " + std::string(hardware::kLatencySource),
-          "ranks that differ by " + short_text(100 * Jitter::kGuess, kDigits) +
-              " % a micro-batch, so wait for the slowest (cluster.jitter); nothing else lost to "
-              "running in parallel besides communication (data_parallel_overhead_us)"};
+  return {
+      "of " + std::string(device.summary) + "'s rated compute " + short_text(half, kDigits) +
+          " reached by products in half precision, " +
+          short_text(hardware::kReachedFlops, kDigits) +
+          " in fp32, as published runs do; of its memory rate " +
+          short_text(hardware::kReachedMemory, kDigits) + "; " +
+          short_text(hardware::kLaunch / kMicrosecond, kDigits) +
+          " us of host time per kernel launch, as in eager PyTorch",
+      "links of " + std::string(node.summary) + " as rated (" + std::string(node.source) + "); " +
+          std::string(hardware::kLatencySource),
+      "ranks that vary by " + short_text(100 * Jitter::kGuess, kDigits) +
+          " % per micro-batch, all wait for the slowest (cluster.jitter); no other data-parallel "
+          "overhead (data_parallel_overhead_us)"};
 }
 
 // Options of a layout have a meaning beside the size that cuts it.
@@ -392,14 +393,14 @@ void choose_micro_batches(Json& workload, const InitOptions& options,
   } else if (global > 0) {
     if (global % (batch * replicas) != 0) {
       throw InputError("a step of " + std::to_string(global) + " samples is no multiple of " +
-                       std::to_string(batch) + " a micro-batch x " + std::to_string(replicas) +
+                       std::to_string(batch) + " per micro-batch x " + std::to_string(replicas) +
                        " that take samples of their own, of " + std::to_string(ranks) + " ranks");
     }
     count = global / (batch * replicas);
   } else if (stages > 1 && !(settings && settings->micro_batches > 0)) {
     constexpr std::int64_t kEachStage = 4, kMost = 1024;
     count = std::min(kEachStage * stages, kMost);
-    assumed.push_back(std::to_string(count) + " micro-batches a step (--micro-batches)");
+    assumed.push_back(std::to_string(count) + " micro-batches per step (--micro-batches)");
   }
   if (count > 1) workload["micro_batches"] = count;
 }

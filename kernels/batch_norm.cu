@@ -1,16 +1,16 @@
-// Only x (and the residual) are needed going back: what the relu cut off is computed again, which
-// is bit for bit what the forward pass had and reads no y.
+// The backward pass needs only x (and the residual): it computes the relu's input again, bit for
+// bit like the forward pass, and reads no y.
 //
-// Bytes an element, read and written, with 2-byte elements: forward 6 (x twice, y), with residual
-// 8; backward 10 (x and dy twice, dx), with residual 16 (it twice and its gradient too). As single
-// kernels forward takes 10 and 16. At an H200's 4.8 TB/s (data sheet) 205 M elements take at least
-// 256 us forward, 342 with residual, 427 and 683 back. A plane that stays in the L2 cache is read
-// from memory once.
+// Bytes per element, read and written, with 2-byte elements: forward 6 (x twice, y), with residual
+// 8; backward 10 (x and dy twice, dx), with residual 16 (residual twice and its gradient too). As
+// single kernels forward takes 10 and 16. At an H200's 4.8 TB/s (data sheet) 205 M elements take at
+// least 256 us forward, 342 with residual, 427 and 683 back. A plane that stays in the L2 cache is
+// read from memory once.
 //
-// Sums have a fixed shape that depends on rows and channels alone: the same bits in every run.
-// Variances come from sums of squared distances (Chan, Golub and LeVeque 1983), so that a large
-// mean does no harm. Channels that are a multiple of 8 (4 for fp32), at aligned addresses, go 16
-// bytes at a time; any others element by element.
+// Sums have a fixed shape that depends only on rows and channels: the same bits in every run.
+// Variances are sums of squared distances (Chan, Golub and LeVeque 1983), so that a large mean
+// costs no accuracy. Channels that are a multiple of 8 (4 for fp32), at aligned addresses, go 16
+// bytes at a time; others go element by element.
 #include "kernels/batch_norm.h"
 
 #include <cmath>
@@ -23,18 +23,18 @@ namespace syncline::kernels {
 namespace {
 
 // A block is a rectangle of threads, kLanes wide along the channels (each thread kWide of them) and
-// kBlockThreads / kLanes high along the rows. A tile is that many channels and `rows_per_tile`
-// rows. A pass over rows gives two numbers a channel and tile (mean and squared distance going
-// forward, two sums going back); the threads of a column join theirs pairwise in shared memory.
+// kBlockThreads / kLanes high along the rows. A tile is these channels and `rows_per_tile` rows. A
+// pass over rows gives two numbers per channel and tile (forward mean and squared distance,
+// backward two sums). The threads of a column join theirs pairwise in shared memory.
 
-// How the work is cut, from the shape alone.
+// The division of the work, which depends only on the shape.
 struct BatchNormGrid {
-  std::int64_t rows_per_tile;  // of the passes that sum
-  std::int64_t row_tiles;      // at most 512, so that their end is short
+  std::int64_t rows_per_tile;  // rows per tile in the passes that sum
+  std::int64_t row_tiles;      // at most 512, so that the final sums are short
   int channel_tiles;
 };
 
-// Rows that one block of the passes that write covers.
+// Rows per block in the passes that write.
 constexpr std::int64_t kWrittenRows = 128;
 
 template <int kWide>
@@ -53,13 +53,13 @@ inline BatchNormGrid batch_norm_grid(std::int64_t rows, std::int32_t channels, i
   return grid;
 }
 
-// Where a thread stands.
+// The rows and channels that a thread covers.
 template <int kWide>
 struct ColumnThread {
-  int channel;  // its first; may be beyond the last, then it has no rows
+  int channel;  // its first; may be beyond the last: then it has no rows
   std::int64_t row;
   std::int64_t end;
-  static constexpr int kRows = kBlockThreads / kLanes<kWide>;  // the distance of its rows
+  static constexpr int kRows = kBlockThreads / kLanes<kWide>;  // the distance between its rows
 };
 
 template <int kWide>
@@ -76,8 +76,8 @@ SYNCLINE_HOST_DEVICE inline ColumnThread<kWide> column_of(const BatchNorm& norm,
   return column;
 }
 
-// A thread's channels of one row, as they lie in memory: rows that wait for their turn take half
-// the registers that way.
+// A thread's channels of one row, as they are in memory: prefetched rows take half the registers
+// that way.
 template <typename T, int kWide>
 struct RawChannels {
   static constexpr bool kOne = kWide == 1;
@@ -100,8 +100,8 @@ struct RawChannels {
   }
 };
 
-// each(row's first element, values) for all rows of a thread, kAtOnce of them loaded ahead: its
-// channels of each array. The last of several arrays may be null, its values are then 0.
+// Calls each(index of the row's first element, values) for all rows of a thread, and loads kAtOnce
+// rows ahead. The last of several arrays may be null; its values are then 0.
 template <int kAtOnce, int kWide, typename T, int kArrays, typename F>
 SYNCLINE_HOST_DEVICE inline void each_row(const BatchNorm& norm, const ColumnThread<kWide>& column,
                                           const T* const (&arrays)[kArrays], F&& each) {
@@ -140,7 +140,7 @@ SYNCLINE_HOST_DEVICE inline void store_channels(T* to, const float (&from)[kWide
   }
 }
 
-// Two numbers for each channel of each thread, and how many rows are behind them.
+// Two numbers for each channel of each thread, and the number of rows in them.
 template <int kWide>
 struct PairBlock {
   float first[kBlockThreads][kWide];
@@ -148,8 +148,8 @@ struct PairBlock {
   float rows[kBlockThreads];
 };
 
-// Mean and squared distance of this thread's rows. Distances are taken from its first row, which is
-// as near to the mean as the others are; the sums then lose nothing to a mean far from zero.
+// Computes mean and squared distance of this thread's rows. Distances are relative to its first
+// row, which is about as near to the mean as the others: a mean far from zero costs no accuracy.
 template <typename T, int kWide>
 SYNCLINE_HOST_DEVICE inline void moments_of_thread(const BatchNorm& norm,
                                                    const ColumnThread<kWide>& column, int thread,
@@ -180,7 +180,7 @@ SYNCLINE_HOST_DEVICE inline void moments_of_thread(const BatchNorm& norm,
   }
 }
 
-// Thread `thread` takes in the moments of the thread `stride` rows further down its column.
+// Adds the moments of the thread `stride` rows further down its column to those of `thread`.
 template <int kWide>
 SYNCLINE_HOST_DEVICE inline void join_moments(PairBlock<kWide>& block, int thread, int stride) {
   const int other = thread + stride * kLanes<kWide>;
@@ -207,7 +207,7 @@ SYNCLINE_HOST_DEVICE inline void join_sums(PairBlock<kWide>& block, int thread, 
   }
 }
 
-// The workspace holds a pair for every row tile and channel: [row_tiles][channels][2].
+// Writes a pair for the row tile and each channel to the workspace: [row_tiles][channels][2].
 template <int kWide>
 SYNCLINE_HOST_DEVICE inline void write_pairs(const BatchNorm& norm, int channel,
                                              std::int64_t row_tile, int thread,
@@ -221,8 +221,8 @@ SYNCLINE_HOST_DEVICE inline void write_pairs(const BatchNorm& norm, int channel,
   }
 }
 
-// The end of the sums: kEndChannels channels a block, each by kEndParts threads that take the row
-// tiles in turn; their parts are then added pairwise. In double: there are few.
+// Final sums: kEndChannels channels per block, each by kEndParts threads that take the row tiles in
+// turn; their parts are then added pairwise. In double, as there are few.
 constexpr int kEndChannels = 8;
 constexpr int kEndParts = kBlockThreads / kEndChannels;
 
@@ -231,8 +231,8 @@ struct EndPair {
   double second;
 };
 
-// Rows times the distance of a tile's mean from the first tile's, and the sum of squared distances
-// from there: what remains is to subtract the square of the whole's distance.
+// Returns rows times the distance of a tile's mean from the first tile's, and the sum of squared
+// distances from there. The square of the total distance remains to be subtracted.
 SYNCLINE_HOST_DEVICE inline EndPair end_of_moments(const BatchNorm& norm, const BatchNormGrid& grid,
                                                    int channel, int part) {
   EndPair end = {0, 0};
@@ -275,7 +275,7 @@ SYNCLINE_HOST_DEVICE inline void write_statistics(const BatchNorm& norm, int cha
       static_cast<float>(1 / sqrt(variance + static_cast<double>(norm.epsilon)));
 }
 
-// A thread's channels' parameters.
+// The parameters of a thread's channels.
 template <int kWide>
 struct ChannelParameters {
   float mean[kWide];
@@ -292,7 +292,7 @@ struct ChannelParameters {
   }
 };
 
-// The same operations in the same order in every pass: going back it has the same bits.
+// Returns the relu's input by the same operations in each pass: backward gets the same bits.
 template <int kWide>
 SYNCLINE_HOST_DEVICE inline float normalised(const ChannelParameters<kWide>& parameters, int c,
                                              float x, float residual) {
@@ -315,12 +315,12 @@ SYNCLINE_HOST_DEVICE inline void normalise_thread(const BatchNorm& norm, T* y,
   });
 }
 
-// What comes back through relu and addition: dy where z was positive.
+// Returns the gradient through relu and addition: dy if z was positive, else 0.
 SYNCLINE_HOST_DEVICE inline float through_relu(bool relu, float z, float dy) {
   return relu && z <= 0 ? 0.0f : dy;
 }
 
-// Sums of dz, and of dz * (x - mean), over this thread's rows.
+// Computes the sums of dz, and of dz * (x - mean), over this thread's rows.
 template <typename T, int kWide>
 SYNCLINE_HOST_DEVICE inline void gradient_sums_of_thread(const BatchNorm& norm, const T* dy,
                                                          const ColumnThread<kWide>& column,
@@ -356,7 +356,7 @@ SYNCLINE_HOST_DEVICE inline void write_gradients(const BatchNorm& norm,
       static_cast<float>(sum.second * static_cast<double>(norm.inverse_deviation[channel]));
 }
 
-// dx = scale * (dz - mean of dz - xhat * mean of dz xhat).
+// Computes dx = scale * (dz - mean of dz - xhat * mean of dz xhat).
 template <typename T, int kWide>
 SYNCLINE_HOST_DEVICE inline void gradient_of_thread(const BatchNorm& norm,
                                                     const BatchNormGradients& gradients,
@@ -390,7 +390,7 @@ SYNCLINE_HOST_DEVICE inline void gradient_of_thread(const BatchNorm& norm,
   });
 }
 
-// 16 bytes at a time need every row of every array to begin at a multiple of 16.
+// Returns true if every row of every array begins at a multiple of 16 bytes, one access's size.
 inline bool goes_wide(const BatchNorm& norm, std::initializer_list<const void*> others) {
   const int bytes = element_bytes(norm.type);
   if (norm.channels * static_cast<std::int64_t>(bytes) % 16 != 0) return false;
@@ -402,7 +402,7 @@ inline bool goes_wide(const BatchNorm& norm, std::initializer_list<const void*> 
   return all;
 }
 
-// Neighbouring blocks have neighbouring channels of the same rows.
+// Returns the thread's column. Adjacent blocks have adjacent channels of the same rows.
 template <int kWide>
 __device__ inline ColumnThread<kWide> my_column(const BatchNorm& norm, int channel_tiles,
                                                 std::int64_t rows_per_tile, int thread) {
@@ -410,7 +410,7 @@ __device__ inline ColumnThread<kWide> my_column(const BatchNorm& norm, int chann
                           blockIdx.x / channel_tiles, rows_per_tile, thread);
 }
 
-// The threads of a column join what they have pairwise; those of the first row write it.
+// Joins the values of a column's threads pairwise; the threads of the first row write the result.
 template <int kWide, typename Join>
 SYNCLINE_BLOCK_ALGORITHM void end_pass(KernelBlock& block, const BatchNorm& norm,
                                        const BatchNormGrid& grid, PairBlock<kWide>& pairs,
@@ -456,7 +456,7 @@ __global__ void __launch_bounds__(kBlockThreads, 3)
            [](PairBlock<kWide>& all, int thread, int stride) { join_sums(all, thread, stride); });
 }
 
-// The parts of a channel, added pairwise, and what is written of their sum.
+// Adds the parts of a channel pairwise, and writes their sum.
 template <typename Part, typename Write>
 SYNCLINE_BLOCK_ALGORITHM void end_channels(KernelBlock& block, const BatchNorm& norm,
                                            EndPair (&parts)[kBlockThreads], Part part,

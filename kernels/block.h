@@ -1,6 +1,6 @@
-// A block of kBlockThreads threads as the kernels see it, so that each is written once: CudaBlock
-// is the real one, SerialBlock stands in for it on the CPU, thread after thread. KernelBlock is the
-// one that this compiler makes kernels of.
+// A block of kBlockThreads threads as the kernels see it, so that each kernel is written once.
+// CudaBlock is the real one; SerialBlock emulates it on the CPU, thread after thread. KernelBlock
+// is the one for this compiler.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include "kernels/host_device.h"
 #include "kernels/vector_access.h"
 
-// What blocks do runs on the GPU when nvcc compiles it, and on the CPU otherwise.
+// Functions of blocks run on the GPU if nvcc compiles them, otherwise on the CPU.
 #if defined(__CUDACC__)
 #define SYNCLINE_BLOCK_ALGORITHM __device__ inline
 #else
@@ -17,12 +17,12 @@
 
 namespace syncline::kernels {
 
-// A kernel is a sequence of phases. Inside a phase, each(f), threads do not see each other's writes
-// but through fetch_add; between two phases lies a barrier. What a thread keeps from one phase to
-// the next is an Each<T>: a register on the GPU, an array over threads here.
+// A kernel is a sequence of phases, separated by barriers. Inside a phase, each(f), threads see
+// each other's writes only through fetch_add. A thread keeps values across phases in an Each<T>: a
+// register on the GPU, an array over threads here.
 //
-// Sums have a fixed shape: halves are added pairwise, thread t takes t + 128, then t + 64 and so
-// on. The order never depends on the machine, so neither do the bits.
+// Sums have a fixed shape: halves are added pairwise, thread t adds t + 128, then t + 64 and so on.
+// The order never depends on the machine, and neither do the bits.
 
 #if defined(__CUDACC__)
 
@@ -34,15 +34,15 @@ class CudaBlock {
     __device__ T& operator[](int) { return value; }
   };
 
-  // f(thread) for all threads, then a barrier.
+  // Calls f(thread) for all threads, then waits at a barrier.
   template <typename F>
   __device__ void each(F&& f) {
     f(static_cast<int>(threadIdx.x));
     __syncthreads();
   }
 
-  // Each thread's value becomes the sum of those of lower threads; all of them together come back.
-  // Sums up each warp by shuffles, then adds the totals of the warps before.
+  // Replaces each thread's value by the sum of those of lower threads, and returns the sum of all.
+  // Sums each warp by shuffles, then adds the totals of the warps before.
   __device__ std::uint32_t exclusive_sum(Each<std::uint32_t>& x) {
     constexpr int kWarps = kBlockThreads / 32;
     __shared__ std::uint32_t warp_totals[kWarps];
@@ -67,7 +67,7 @@ class CudaBlock {
     return total;
   }
 
-  // The sum of all threads' values; thread 0 alone has it.
+  // Returns the sum of all threads' values, valid in thread 0 only.
   __device__ double sum(Each<double>& x) {
     __shared__ double values[kBlockThreads];
     const int thread = static_cast<int>(threadIdx.x);
@@ -78,7 +78,7 @@ class CudaBlock {
       __syncthreads();
       if (thread < stride) values[thread] += values[thread + stride];
     }
-    // The first warp holds 32 values now, each lane its own.
+    // The first warp now holds 32 values, one per lane.
     value = values[thread];
     if (thread < 32) {
       for (int stride = 16; stride > 0; stride /= 2) {
@@ -88,14 +88,14 @@ class CudaBlock {
     return value;
   }
 
-  // On counters in shared or global memory.
+  // Adds to a counter in shared or global memory, and returns the old value.
   __device__ static std::uint32_t fetch_add(std::uint32_t* counter, std::uint32_t by) {
     return atomicAdd(counter, by);
   }
 
-  // True in the one of `of` blocks that comes last; it sees what the others wrote. The ticket is 0
-  // before the first comes and again after the last. Each thread's fence puts its writes before the
-  // ticket; the last block's fence keeps it from reading anything older than the tickets it saw.
+  // Returns true in the last of `of` blocks, which sees the others' writes. The ticket is 0 before
+  // the first block and after the last. Each thread's fence orders its writes before the ticket.
+  // The last block's fence keeps it from reading values older than the tickets.
   __device__ bool last_of(std::uint32_t* ticket, std::uint32_t of) {
     __shared__ bool last;
     __threadfence();
@@ -114,7 +114,7 @@ using KernelBlock = CudaBlock;
 
 #else
 
-// The sum in its fixed shape; it stays in values[0].
+// Returns the sum in its fixed shape; it stays in values[0].
 template <typename T>
 T tree_sum(T (&values)[kBlockThreads]) {
   for (int stride = kBlockThreads / 2; stride > 0; stride /= 2) {
@@ -131,8 +131,8 @@ class SerialBlock {
     T& operator[](int thread) { return values[thread]; }
   };
 
-  // Threads of a phase run in rising or in falling order: what depends on the order inside a phase
-  // gives different results. Whoever runs blocks says which.
+  // True: threads of a phase run in falling order, else rising, so that a dependence on their order
+  // changes results. Set by the code that runs blocks.
   static inline thread_local bool falling = false;
 
   template <typename F>

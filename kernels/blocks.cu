@@ -5,16 +5,16 @@
 namespace syncline::kernels {
 namespace {
 
-constexpr int kLanes = 8;                       // threads of one block of numbers
+constexpr int kLanes = 8;                       // threads per block of numbers
 constexpr int kUnits = kBlockThreads / kLanes;  // blocks of numbers at a time
-constexpr int kOwn = kBlockElements / kLanes;   // numbers of a thread
+constexpr int kOwn = kBlockElements / kLanes;   // numbers per thread
 constexpr std::uint32_t kNotANumber = 0x7fc00000u;
 
 SYNCLINE_HOST_DEVICE inline float power_of_two(int exponent) {
   return float_of(static_cast<std::uint32_t>(127 + exponent) << 23);
 }
 
-// Whole numbers from -kMost to kMost.
+// Codes for integers from -kMost to kMost.
 template <int kMost, int kBitsOfOne>
 struct WholeCode {
   static constexpr int kBits = kBitsOfOne;
@@ -31,13 +31,13 @@ struct WholeCode {
   }
 };
 
-// A float of 8 bits without infinities, subnormal below its least exponent.
+// Codes of an 8-bit float without infinities, subnormal below its smallest exponent.
 template <int kMantissa, int kBias, int kLast>
 struct SmallFloat {
   static constexpr int kBits = 8;
   SYNCLINE_HOST_DEVICE static float largest() { return value(kLast); }
 
-  // The nearest, of two that are equally near the even one.
+  // Returns the nearest code, or the even one of two that are equally near.
   SYNCLINE_HOST_DEVICE static std::uint32_t code(float value) {
     const std::uint32_t sign = bits_of(value) >> 31 << 7;
     float size = float_of(bits_of(value) & 0x7fffffffu);
@@ -61,10 +61,10 @@ struct SmallFloat {
 template <typename Code>
 struct Layout {
   static constexpr int kPerWord = 32 / Code::kBits;
-  static constexpr int kWords = kOwn / kPerWord;  // of a thread
+  static constexpr int kWords = kOwn / kPerWord;  // per thread
   static constexpr int kUnitWords = 1 + kLanes * kWords;
 
-  // A thread's word number i within its block, and the first element that it holds.
+  // Returns a thread's word number i within its block, and the first element in that word.
   SYNCLINE_HOST_DEVICE static int word(int lane, int i) { return 1 + lane + kLanes * i; }
   SYNCLINE_HOST_DEVICE static int element(int lane, int i) {
     return kPerWord * (lane + kLanes * i);
@@ -114,7 +114,7 @@ SYNCLINE_HOST_DEVICE inline void read_values(const float* values, std::int64_t e
   }
 }
 
-// Infinite where one of them is no finite number.
+// Returns the largest magnitude; infinity if a number is not finite.
 SYNCLINE_HOST_DEVICE inline float largest_of(const Own& own) {
   float most = 0;
   SYNCLINE_UNROLL
@@ -144,7 +144,7 @@ SYNCLINE_HOST_DEVICE inline void write_codes(const Own& own, float scale, int la
   }
 }
 
-// Of `values`, or, where there are none, of the sum of what `units` holds and the others.
+// Encodes `values`; if that is null, the sum of the blocks in `units` and in `others`.
 template <typename Code>
 __global__ void __launch_bounds__(kBlockThreads)
     blocks_encode_kernel(const float* values, std::int64_t elements, BlockParts others,

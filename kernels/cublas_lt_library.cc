@@ -17,7 +17,7 @@ void find(void* library, const char* name, Function& function, Status& status) {
 
 CublasLtLibrary load() {
   CublasLtLibrary lt;
-  // Of the version whose header this was built with.
+  // The version of the header that this was built with.
   const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
   void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {

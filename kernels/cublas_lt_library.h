@@ -1,5 +1,5 @@
-// cublasLt, loaded when it is first asked for (as backend_nccl does it with cuBLAS): half a
-// gigabyte, which a program should not pay that multiplies no matrices.
+// cublasLt, loaded on first use, as backend_nccl loads NCCL: half a gigabyte that a program without
+// matrix products should not pay for.
 #pragma once
 
 #include <cublasLt.h>
@@ -9,7 +9,7 @@
 namespace syncline::kernels {
 
 struct CublasLtLibrary {
-  Status status;  // why it is not there; then nothing else may be used
+  Status status;  // the reason why it is missing; if set, do not use the functions
 
   decltype(&cublasLtCreate) create = nullptr;
   decltype(&cublasLtGetStatusString) text = nullptr;
@@ -25,7 +25,7 @@ struct CublasLtLibrary {
   decltype(&cublasLtMatmul) matmul = nullptr;
 };
 
-// Loaded once, and kept.
+// Loads the library on the first call, and returns it.
 const CublasLtLibrary& cublas_lt_library();
 
 }  // namespace syncline::kernels

@@ -5,27 +5,25 @@
 //   sent: (i, v'_i) for i in S, in index order;   u' and v' become 0 there (momentum factor
 //   masking)
 //
-// in fp32, every operation rounded by itself in the order written; kernels/reference/optimizers.h
-// is the same on the host and agrees to the bit. Equal inputs give equal bits, in every run, on
-// every path of the selection.
+// in fp32, every operation rounded by itself in the order written; bits equal
+// kernels/reference/optimizers.h on the host. Equal inputs give equal bits, in every run, on every
+// path of the selection.
 //
-// The selection, bytes an element:
+// The selection, in bytes per element:
 //   speculative  20   R g u v, W u v. Elements of at least 0.95 x the last step's threshold are
 //                     listed on the way; holds if kept <= listed <= room in the list
 //   exact        24   the update counts a histogram of magnitudes, then v is read again to list
 //   recount      28   the guess was too high: v is read once more to count
 //   whole        36   too many candidates (ties; more than one in 32 kept): v is its own list,
 //                     read four times
-// plus about 0.04 for the lists and 0.07 for what is sent at kept = n / 1000. Which one it is, the
-// device decides for each tensor by itself; no host waits. A launch that has nothing to do ends
-// at once.
+// plus about 0.04 for the lists and 0.07 for the message at kept = n / 1000. The device chooses for
+// each tensor separately; no host waits. A launch without work ends at once.
 //
 // Floors on an H200 at 4.8 TB/s, microseconds for 25.5 M, 110 M and 340 M elements: speculative
 // 106, 458, 1417; exact 128, 550, 1700. Seven launches for any number of tensors.
 //
-// An element whose v' would not be finite keeps its old u and v, and the report's `held` says that
-// there was one; a v that is NaN or infinite is never sent. So nothing not finite ever enters the
-// state or a message.
+// An element with a v' that would not be finite keeps its old u and v, and the report's `held` is
+// set. A v that is NaN or infinite is never sent. So the state and messages stay finite.
 #include "kernels/dgc_step.h"
 
 #include <string>
@@ -36,16 +34,16 @@
 namespace syncline::kernels {
 namespace {
 
-// A tile is 2048 elements, what one block takes at a time; it never straddles tensors. A span is up
-// to 32 neighbouring tiles of one tensor, what one block does in one launch. Every tensor has at
-// least one span, an empty one too, so that somebody writes its report.
+// A tile is 2048 elements, one block's work at a time; it never straddles tensors. A span is up to
+// 32 adjacent tiles of one tensor, one block's work in one launch. Every tensor has at least one
+// span, even if empty, so that its report is written.
 //
 // A tensor's list holds its candidates, elements that may be among the largest, as index and value:
-// room for 16 kept + 1024 of them, and none (the whole residual stands in for it) where more than
-// one element in 32 is kept.
+// at most 16 kept + 1024. If more than one element in 32 is kept, it has no list, and the whole
+// residual is used instead.
 constexpr int kDgcTile = 2048;
-constexpr int kDgcGroups = 2;         // groups of 4 elements a thread has of a tile
-constexpr int kDgcMaxSpanTiles = 32;  // of one span
+constexpr int kDgcGroups = 2;         // groups of 4 elements per thread and tile
+constexpr int kDgcMaxSpanTiles = 32;  // per span
 constexpr int kDgcBins = 2048;        // 11 bits: exponent and 3 bits of mantissa
 
 // A tensor as the kernels see it.
@@ -54,60 +52,60 @@ struct DgcRow {
   float* velocity;
   float* residual;
   std::uint32_t elements;
-  std::uint32_t kept;  // at most elements
+  std::uint32_t kept;  // number to send, at most `elements`
   std::uint32_t tiles;
   std::uint32_t spans;
   std::int64_t first_tile;
   std::uint32_t first_span;
-  std::uint32_t capacity;  // of its list
+  std::uint32_t capacity;  // room in its list
   std::int64_t list_at;
   std::int64_t packed_at;
   std::uint8_t shift;     // groups of 4 are counted from element -shift on
   bool gradient_aligned;  // its groups are at multiples of their bytes,
-  bool velocity_aligned;  // so they are accessed at once
+  bool velocity_aligned;  // so that one access takes a group
   bool residual_aligned;
   bool all_aligned;
 };
 
 enum class DgcSource : std::uint32_t {
-  kRecount,  // no list, and the histogram does not reach down far enough
-  kCollect,  // the histogram gave a lower edge: the list is to be made by reading the residual
+  kRecount,  // no list, and the histogram omits elements that are needed
+  kCollect,  // the histogram gave a lower edge: a pass over the residual makes the list
   kList,     // the list has all that can be selected
   kWhole,    // the residual itself is the list
-  kNothing,  // nothing to select
+  kNothing,  // no elements to select
 };
 
-// What the kernels of a step tell each other about a tensor.
+// A tensor's state, which the kernels of a step pass on.
 struct DgcTensorState {
-  std::uint32_t last;    // kept from step to step: the last threshold; 0: none
-  std::uint32_t listed;  // places of the list given out
-  std::uint32_t done;    // spans that have finished the present kernel
+  std::uint32_t last;    // the last step's threshold; 0: none
+  std::uint32_t listed;  // elements added to the list
+  std::uint32_t done;    // spans that have finished the current kernel
   std::uint32_t held;
   DgcSource source;
-  std::uint32_t settled;    // 1: threshold and ties are known
-  std::uint32_t prefix;     // upper bits of the threshold: those found so far
-  std::uint32_t rank;       // from 1: which of those with this prefix, from the largest down
+  std::uint32_t settled;  // 1: threshold and ties are known
+  std::uint32_t prefix;   // upper bits of the threshold found so far
+  std::uint32_t rank;  // from 1: rank of the threshold among keys with this prefix, largest first
   std::uint32_t threshold;  // sent: every key above it, and
-  std::uint32_t ties;       // how many of those equal to it, the first ones
+  std::uint32_t ties;       // this number of the first ones equal to it
   std::uint32_t selected;
   DgcPath path;
 };
 
 struct DgcTileRecord {
-  std::uint32_t start;  // in the tensor's list
+  std::uint32_t start;  // index in the tensor's list
   std::uint32_t count;
 };
 
 struct DgcSpanCount {
-  std::uint32_t greater;  // than the threshold, in this span; later: in the spans before it
+  std::uint32_t greater;  // keys above the threshold in this span; later: in the spans before it
   std::uint32_t ties;
 };
 
-// Places of a workspace.
+// Addresses in a workspace.
 struct DgcTables {
   DgcRow* rows;
   DgcTensorState* states;
-  std::uint32_t* histograms;   // kDgcBins a tensor, all 0 between kernels
+  std::uint32_t* histograms;   // kDgcBins per tensor, all 0 between kernels
   std::uint32_t* span_tensor;  // each span's tensor
   DgcSpanCount* span_counts;
   DgcTileRecord* tiles;
@@ -118,20 +116,20 @@ struct DgcTables {
 
 // ---- The launches -------------------------------------------------------------------------------
 //
-// What one block does in each of them with one span. They follow each other in this order; each
-// finds in the tensor's state what the ones before found out.
+// One block's work on one span, launch after launch. Each finds the results of those before in the
+// tensor's state.
 //
 //   update   u, v; histogram; speculative list     R g u v, W u v
-//   recount  histogram, where the guess hid some   R v
+//   recount  histogram, if the guess omitted some  R v
 //   collect  list, from the histogram's edge       R v
 //   refine   two more histograms, of the list      (two launches)
-//   count    how many each span sends              and where its part of the message begins
+//   count    elements that each span sends         and the place of its part in the message
 //   write    message, masking, report
 
 // ---- One tile: update, count, list --------------------------------------------------------------
 
-// A magnitude as an unsigned number: the bits without the sign order as the magnitudes do. What is
-// not finite has no key.
+// A magnitude as an unsigned number: the bits without the sign have the magnitudes' order. Numbers
+// that are not finite have no key.
 constexpr std::uint32_t kKeyEnd = 0x7f800000u;  // one past the key of the largest float
 constexpr std::uint32_t kNoKey = 0xffffffffu;
 
@@ -140,27 +138,27 @@ SYNCLINE_BLOCK_ALGORITHM std::uint32_t key_of(float value) {
   return magnitude < kKeyEnd ? magnitude : kNoKey;
 }
 
-// A key in [from, kKeyEnd).
+// Returns true if the key is in [from, kKeyEnd).
 SYNCLINE_BLOCK_ALGORITHM bool reaches(std::uint32_t key, std::uint32_t from) {
   return key >= from && key < kKeyEnd;
 }
 
 struct DgcShared {
   std::uint32_t histogram[kDgcBins];
-  std::uint32_t tile_first[kDgcMaxSpanTiles];  // of a span's items, the first in each tile
-  std::uint32_t tile_start[kDgcMaxSpanTiles];  // where they stand in the list
+  std::uint32_t tile_first[kDgcMaxSpanTiles];  // a span's first item in each tile
+  std::uint32_t tile_start[kDgcMaxSpanTiles];  // the place of that item in the list
   std::uint32_t start;
   std::uint32_t bin;
   std::uint32_t above;
   std::uint32_t in_bin;
 };
 
-// Residuals of one thread in one tile: groups of 4 that follow each other at 4 * kBlockThreads.
+// Residuals of one thread in one tile: groups of 4, 4 * kBlockThreads elements apart.
 struct DgcThreadTile {
   float residual[kDgcGroups][4];
 };
 
-// The element that comes first in a thread's group; it may lie before the tensor's first.
+// Returns the first element of a thread's group; it may be before the tensor's first.
 SYNCLINE_BLOCK_ALGORITHM std::int64_t group_first(const DgcRow& row, std::uint32_t tile, int group,
                                                   int thread) {
   return static_cast<std::int64_t>(tile) * kDgcTile + (group * kBlockThreads + thread) * 4 -
@@ -171,7 +169,7 @@ SYNCLINE_BLOCK_ALGORITHM bool inside(const DgcRow& row, std::int64_t index) {
   return index >= 0 && index < static_cast<std::int64_t>(row.elements);
 }
 
-// Whether all groups a thread has of a tile are whole and can be accessed at once.
+// Returns true if all groups of a thread in a tile are whole and can be accessed at once.
 SYNCLINE_BLOCK_ALGORITHM bool whole_groups(const DgcRow& row, std::uint32_t tile, int thread) {
   return row.all_aligned && group_first(row, tile, 0, thread) >= 0 &&
          group_first(row, tile, kDgcGroups - 1, thread) + 4 <=
@@ -193,13 +191,13 @@ SYNCLINE_BLOCK_ALGORITHM void load_residuals(const DgcRow& row, std::uint32_t ti
   }
 }
 
-// What a thread reads of a tile before it writes any of it, beside the residuals.
+// The thread's other reads of a tile, all before its first write.
 struct DgcThreadInput {
   float gradient[kDgcGroups][4];
   float velocity[kDgcGroups][4];
 };
 
-// The usual case has no branch between its loads: all of them are in flight together.
+// Loads a thread's elements. The usual case has no branch between loads: all are in flight at once.
 SYNCLINE_BLOCK_ALGORITHM void load_input(const DgcRow& row, std::uint32_t tile, int thread,
                                          bool whole, DgcThreadInput& to, DgcThreadTile& residuals) {
   if (whole) {
@@ -223,7 +221,7 @@ SYNCLINE_BLOCK_ALGORITHM void load_input(const DgcRow& row, std::uint32_t tile, 
   }
 }
 
-// u and v of a thread's elements, in place.
+// Updates u and v of a thread's elements, in place.
 SYNCLINE_BLOCK_ALGORITHM void update_elements(const DgcRow& row, float momentum, std::uint32_t tile,
                                               int thread, std::uint32_t* held, DgcThreadTile& to) {
   const bool whole = whole_groups(row, tile, thread);
@@ -235,7 +233,7 @@ SYNCLINE_BLOCK_ALGORITHM void update_elements(const DgcRow& row, float momentum,
       float& velocity = input.velocity[group][i];
       float& residual = to.residual[group][i];
       const float next = momentum * velocity + input.gradient[group][i];
-      // Where u' is not finite, v' is not either.
+      // If u' is not finite, neither is v'.
       const bool good = is_finite(residual + next);
       any_held = any_held || !good;
       residual = good ? residual + next : residual;
@@ -254,7 +252,7 @@ SYNCLINE_BLOCK_ALGORITHM void update_elements(const DgcRow& row, float momentum,
                                 to.residual[group]);
     }
   }
-  if (any_held) *held = 1;  // by whichever thread: they all write the same
+  if (any_held) *held = 1;  // several threads may write it, all the same
 }
 
 // Adds a thread's elements of at least `from` to the block's histogram of upper 11 bits.
@@ -272,9 +270,9 @@ SYNCLINE_BLOCK_ALGORITHM void count_elements(DgcShared& shared, const DgcRow& ro
   }
 }
 
-// Appends a tile's elements of at least `from` to the tensor's list, in index order, at a place
-// that one fetch_add gives: tiles stand in the list in any order, and their records say where. A
-// tile that has no room is left out; `listed` then says that the list is not whole.
+// Appends a tile's elements of at least `from` to the tensor's list, in index order. One fetch_add
+// gives the place, so tiles are listed in any order, recorded by tile. A tile without room is left
+// out; `listed` then shows that the list is incomplete.
 SYNCLINE_BLOCK_ALGORITHM void list_tile(KernelBlock& block, DgcShared& shared,
                                         const DgcTables& tables, const DgcRow& row,
                                         DgcTensorState* state, std::uint32_t tile,
@@ -324,11 +322,10 @@ SYNCLINE_BLOCK_ALGORITHM void list_tile(KernelBlock& block, DgcShared& shared,
 
 // ---- The threshold ------------------------------------------------------------------------------
 //
-// How a block finds the threshold from histograms: the k-th largest key lies in the bin where the
-// count from the top first reaches k; its further bits are found the same way among the elements
-// of that bin. Three rounds of 11, 10 and 10 bits settle it. The last block of a tensor to finish a
-// round reads the tensor's histogram, clears it for the next round and leaves what it found in the
-// tensor's state.
+// A block finds the threshold from histograms: the k-th largest key is in the bin that makes the
+// count from the top reach k. The elements of that bin give its further bits in the same
+// way. Three rounds of 11, 10 and 10 bits are enough. The last block of a tensor in a round reads
+// the tensor's histogram, clears it for the next round and stores the result in the tensor's state.
 
 SYNCLINE_BLOCK_ALGORITHM void clear_histogram(KernelBlock& block, DgcShared& shared) {
   block.each([&](int thread) {
@@ -348,13 +345,13 @@ SYNCLINE_BLOCK_ALGORITHM void flush_histogram(KernelBlock& block, const DgcShare
 }
 
 // Finds the bin of the element of that rank (from 1, from the top) and clears the histogram.
-// Returns the sum of all bins; where it is at least `rank`, shared has the bin, what lies above it
-// and what lies in it.
+// Returns the sum of all bins. If that is at least `rank`, `shared` has the bin, the count above it
+// and the count in it.
 SYNCLINE_BLOCK_ALGORITHM std::uint32_t find_bin(KernelBlock& block, DgcShared& shared,
                                                 std::uint32_t* histogram, std::uint32_t rank) {
   constexpr int kOwn = kDgcBins / kBlockThreads;
   struct Bins {
-    std::uint32_t counts[kOwn];  // from the top down
+    std::uint32_t counts[kOwn];  // counts from the top down
   };
   KernelBlock::Each<Bins> own;
   KernelBlock::Each<std::uint32_t> above;
@@ -384,14 +381,13 @@ SYNCLINE_BLOCK_ALGORITHM std::uint32_t find_bin(KernelBlock& block, DgcShared& s
   return total;
 }
 
-// Where counting starts that goes with a guess: at a bin's lower edge, one octave below. 0 counts
-// everything.
+// Returns the lowest key to count for a guess: a bin's lower edge, one octave below. 0: all keys.
 SYNCLINE_BLOCK_ALGORITHM std::uint32_t counted_from(std::uint32_t guess) {
   const std::uint32_t bin = guess >> 20;
   return bin > 8 ? (bin - 8) << 20 : 0;
 }
 
-// After the first round: how the selection goes on. `total` keys of at least `from` were counted.
+// Chooses the selection's path after the first round. `total` keys of at least `from` were counted.
 // Runs in one thread.
 SYNCLINE_BLOCK_ALGORITHM void decide_source(const DgcRow& row, const DgcShared& shared,
                                             std::uint32_t total, std::uint32_t from,
@@ -410,7 +406,7 @@ SYNCLINE_BLOCK_ALGORITHM void decide_source(const DgcRow& row, const DgcShared& 
     return;
   }
   if (total < wanted) {
-    // Either the guess hides some, or there are no more to be had and all of them are sent.
+    // Either the guess omitted some, or there are no more and all are sent.
     state->source = from > 0 ? DgcSource::kRecount : DgcSource::kWhole;
     if (from > 0) return;
     state->path = DgcPath::kWhole;
@@ -438,15 +434,15 @@ SYNCLINE_BLOCK_ALGORITHM void decide_source(const DgcRow& row, const DgcShared& 
 
 struct DgcSpan {
   std::uint32_t tensor;
-  std::uint32_t in_tensor;   // from 0
-  std::uint32_t first_tile;  // of the tensor's
+  std::uint32_t in_tensor;   // index in the tensor, from 0
+  std::uint32_t first_tile;  // index among the tensor's tiles
   std::uint32_t tiles;
   const DgcRow& row;
   DgcTensorState* state;
   std::uint32_t* histogram;
 };
 
-// What the block works on.
+// Returns the span of this block.
 SYNCLINE_BLOCK_ALGORITHM DgcSpan span_of_block(const DgcTables& tables) {
   const std::uint32_t tensor = tables.span_tensor[blockIdx.x];
   const DgcRow& row = tables.rows[tensor];
@@ -462,7 +458,7 @@ SYNCLINE_BLOCK_ALGORITHM DgcSpan span_of_block(const DgcTables& tables) {
           tables.histograms + static_cast<std::int64_t>(tensor) * kDgcBins};
 }
 
-// What a block has of a tensor whose list (or residual) it walks: its items, in index order.
+// Returns the number of items in the block's span of the list (or residual), in index order.
 SYNCLINE_BLOCK_ALGORITHM std::uint32_t span_items(KernelBlock& block, DgcShared& shared,
                                                   const DgcTables& tables, const DgcSpan& span,
                                                   DgcSource source) {
@@ -483,12 +479,12 @@ SYNCLINE_BLOCK_ALGORITHM std::uint32_t span_items(KernelBlock& block, DgcShared&
 }
 
 struct DgcItems {
-  std::uint32_t key[4];  // kNoKey where there is no item
+  std::uint32_t key[4];  // kNoKey: no item
   std::uint32_t index[4];
   float value[4];
 };
 
-// Items at .. at + 3 of a span.
+// Loads items at .. at + 3 of a span.
 SYNCLINE_BLOCK_ALGORITHM void load_items(const DgcShared& shared, const DgcTables& tables,
                                          const DgcSpan& span, DgcSource source, std::uint32_t items,
                                          std::uint32_t at, DgcItems& to) {
@@ -506,8 +502,8 @@ SYNCLINE_BLOCK_ALGORITHM void load_items(const DgcShared& shared, const DgcTable
     }
     return;
   }
-  // The last tile whose first item is not behind this one has it: tiles without items share their
-  // first item with the next one.
+  // The item is in the last tile that begins at or before it: tiles without items share their first
+  // item with the next one.
   std::uint32_t tile = 0;
   for (std::uint32_t step = kDgcMaxSpanTiles / 2; step > 0; step /= 2) {
     if (tile + step < span.tiles && shared.tile_first[tile + step] <= at) tile += step;
@@ -522,7 +518,7 @@ SYNCLINE_BLOCK_ALGORITHM void load_items(const DgcShared& shared, const DgcTable
   }
 }
 
-// take(thread, key) for all items of a span.
+// Calls take(thread, key) for all items of a span.
 template <typename F>
 SYNCLINE_BLOCK_ALGORITHM void each_key(KernelBlock& block, DgcShared& shared,
                                        const DgcTables& tables, const DgcSpan& span, F&& take) {
@@ -540,7 +536,7 @@ SYNCLINE_BLOCK_ALGORITHM void each_key(KernelBlock& block, DgcShared& shared,
   }
 }
 
-// The magnitude from which on the update lists candidates; 0: it lists none.
+// Returns the smallest magnitude that the update lists as a candidate; 0: it lists none.
 SYNCLINE_BLOCK_ALGORITHM std::uint32_t dgc_guess(const DgcTensorState& state, const DgcStep& step) {
   const std::uint32_t guess = key_of(float_of(state.last) * step.candidate_scale);
   return guess < kKeyEnd ? guess : 0;
@@ -549,8 +545,8 @@ SYNCLINE_BLOCK_ALGORITHM std::uint32_t dgc_guess(const DgcTensorState& state, co
 using DgcRows = TensorTable<DgcRow, 300>;
 static_assert(sizeof(DgcRows) + sizeof(DgcTables) + 64 <= kArgumentBytes);
 
-// Before the first step: the row of a tensor in its place, its state and histogram cleared, and the
-// map from spans to tensors.
+// Prepares the first step: writes the row of a tensor and the map from spans to tensors, clears
+// state and histogram.
 __global__ void __launch_bounds__(kBlockThreads)
     dgc_prepare_kernel(DgcTables tables, const __grid_constant__ DgcRows rows,
                        std::uint32_t first) {
@@ -569,7 +565,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   });
 }
 
-// Ends a round of counting: the tensor's last block decides what comes next.
+// Ends a round of counting: the tensor's last block decides how to go on.
 SYNCLINE_BLOCK_ALGORITHM void end_first_round(KernelBlock& block, DgcShared& shared,
                                               const DgcSpan& span, std::uint32_t from,
                                               bool speculative, bool recounted) {
@@ -583,8 +579,8 @@ SYNCLINE_BLOCK_ALGORITHM void end_first_round(KernelBlock& block, DgcShared& sha
   });
 }
 
-// A thread has 6 loads of 16 bytes in flight: 123 KB on a multiprocessor, where 4.8 TB/s over 132
-// of them at 700 ns need 26 KB.
+// A thread has 6 loads of 16 bytes in flight: 123 KB on a multiprocessor. 4.8 TB/s over 132
+// multiprocessors at 700 ns need 26 KB.
 __global__ void __launch_bounds__(kBlockThreads, 5)
     dgc_update_kernel(DgcTables tables, DgcStep step) {
   __shared__ DgcShared shared;
@@ -641,7 +637,7 @@ __global__ void __launch_bounds__(kBlockThreads, 5) dgc_collect_kernel(DgcTables
   }
 }
 
-// The next ten bits of the threshold: `shift` is 10, then 0.
+// Finds the next ten bits of the threshold: `shift` is 10, then 0.
 __global__ void __launch_bounds__(kBlockThreads, 5) dgc_refine_kernel(DgcTables tables, int shift) {
   __shared__ DgcShared shared;
   KernelBlock block;
@@ -668,8 +664,8 @@ __global__ void __launch_bounds__(kBlockThreads, 5) dgc_refine_kernel(DgcTables 
   });
 }
 
-// Turns the counts of a tensor's spans into the counts of the spans before each, and ends the
-// step's bookkeeping: what is sent, and the guess for the next step.
+// Turns the counts of a tensor's spans into the counts of the spans before each. Stores the number
+// of elements selected and the guess for the next step.
 SYNCLINE_BLOCK_ALGORITHM void sum_up_spans(KernelBlock& block, const DgcTables& tables,
                                            const DgcRow& row, DgcTensorState* state) {
   DgcSpanCount* counts = tables.span_counts + row.first_span;
@@ -727,7 +723,7 @@ __global__ void __launch_bounds__(kBlockThreads, 5) dgc_count_kernel(DgcTables t
   if (block.last_of(&state->done, row.spans)) sum_up_spans(block, tables, row, state);
 }
 
-// Fills the places of a tensor's part of the message from `from` on, and writes its report.
+// Fills a tensor's part of the message with pads from `from` on, and writes its report.
 SYNCLINE_BLOCK_ALGORITHM void end_message(KernelBlock& block, const DgcRow& row,
                                           const DgcStep& step, std::uint32_t from,
                                           DgcReport* report, const DgcReport& written) {
@@ -803,15 +799,15 @@ __global__ void __launch_bounds__(kBlockThreads, 5)
 // ---- The plan -----------------------------------------------------------------------------------
 
 constexpr std::int64_t kMaxElements = 0xffffffffll;
-// An H200 runs 132 x 5 blocks of the update at once: eight times as many spans even out the end,
-// and a span is long enough to make its histogram's 8 KB cheap.
+// An H200 runs 132 x 5 blocks of the update at once. Eight times that number of spans evens out the
+// end, and a span is long enough to make its histogram's 8 KB cheap.
 constexpr std::int64_t kAimedSpans = 8ll * 132 * 5;
 constexpr std::int64_t kMinSpanTiles = 4;
-// Residuals pile up just under the threshold: candidates from 0.95 of it on are 2 to 7 times as
-// many as are sent in the median, so 16 times leaves room.
+// Residuals concentrate just under the threshold: the median number of candidates from 0.95 of it
+// on is 2 to 7 times the number sent, so 16 times leaves room.
 constexpr std::int64_t kListedPerKept = 16;
 constexpr std::int64_t kListedAtLeast = 1024;
-constexpr std::int64_t kListedBelow = 32;  // one in so many kept
+constexpr std::int64_t kListedBelow = 32;  // a list only if at most one in 32 is kept
 
 std::uint32_t capacity_of(std::int64_t elements, std::int64_t kept) {
   if (kept == 0 || kept * kListedBelow > elements) return 0;
@@ -837,7 +833,7 @@ DgcRow row_of(const DgcTensor& tensor) {
   return row;
 }
 
-// The tables of a plan in a workspace at `base`; `bytes`: that it takes.
+// Returns the tables of a plan in a workspace at `base`; sets `bytes` to the workspace's size.
 DgcTables tables_of(const DgcPlan& plan, void* base, std::size_t* bytes) {
   const auto tensors = static_cast<std::int64_t>(plan.tensors.size());
   DgcTables tables{};
@@ -854,7 +850,7 @@ DgcTables tables_of(const DgcPlan& plan, void* base, std::size_t* bytes) {
   return tables;
 }
 
-// The rows of a plan's tensors; sets its counts.
+// Returns the rows of a plan's tensors; sets its counts.
 std::vector<DgcRow> rows_of(DgcPlan* plan) {
   plan->spans = plan->tiles = plan->listed = plan->packed = 0;
   std::vector<DgcRow> rows;

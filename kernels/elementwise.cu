@@ -7,9 +7,9 @@
 namespace syncline::kernels {
 namespace {
 
-// Gelu is z * Phi(z), Phi the normal distribution's, with erf by formula 7.1.26 of Abramowitz and
-// Stegun (absolute error 1.5e-7): its one exponential is also the density that the slope needs, so
-// that neither direction computes longer than its memory takes.
+// Gelu is z * Phi(z), Phi the normal distribution, with erf by formula 7.1.26 of Abramowitz and
+// Stegun (absolute error 1.5e-7). Its one exponential is also the slope's density, so that
+// computing takes no longer than memory in either direction.
 SYNCLINE_HOST_DEVICE inline float exponential(float x) {
 #if defined(__CUDA_ARCH__)
   return __expf(x);
@@ -18,7 +18,7 @@ SYNCLINE_HOST_DEVICE inline float exponential(float x) {
 #endif
 }
 
-// Phi(z), and the density's exponential exp(-z^2 / 2).
+// Returns Phi(z), and sets `bell` to the density's exponential exp(-z^2 / 2).
 SYNCLINE_HOST_DEVICE inline float normal_distribution(float z, float& bell) {
   const float x = fabsf(z) * 0.70710678f;
   bell = exponential(-x * x);
@@ -34,14 +34,14 @@ template <Activation kActivation>
 SYNCLINE_HOST_DEVICE inline float activate(float z) {
   if constexpr (kActivation == Activation::kRelu) return z < 0 ? 0.0f : z;
   if constexpr (kActivation == Activation::kGelu) {
-    if (z < -40.0f) return 0.0f;  // also minus infinity, whose product is NaN
+    if (z < -40.0f) return 0.0f;  // also minus infinity, with a product of NaN
     float bell;
     return z * normal_distribution(z, bell);
   }
   return z;
 }
 
-// The derivative at z; relu's is 0 at 0, as torch's.
+// Returns the derivative at z; relu's is 0 at 0, as torch's.
 template <Activation kActivation>
 SYNCLINE_HOST_DEVICE inline float slope(float z) {
   if constexpr (kActivation == Activation::kRelu) return z <= 0 ? 0.0f : 1.0f;
@@ -54,11 +54,11 @@ SYNCLINE_HOST_DEVICE inline float slope(float z) {
   return 1.0f;
 }
 
-// Groups of 16 bytes follow the output's address.
+// Elements per group of 16 bytes; groups are aligned to the output's address.
 template <typename T>
 constexpr int kActivationGroup = 16 / static_cast<int>(sizeof(T));
 
-// dy is null going forward; `out` is y then, and dz going back.
+// Computes one tile. Forward: `out` is y, and dy is null. Backward: `out` is dz.
 template <typename T, Activation kActivation, bool kBackward>
 SYNCLINE_HOST_DEVICE inline void add_activation_tile(const T* a, const T* b, const T* dy, T* out,
                                                      std::int64_t size, std::int64_t tile,

@@ -1,26 +1,25 @@
-// From the row-major products of a linear layer to what cublasLt multiplies: column-major matrices,
-// D = op(A) op(B), with an epilogue on D. A row-major matrix [r][c] is, read by columns, its own
-// transpose: c rows, r columns, leading dimension c. So with y[rows][outputs], x[rows][inputs] and
-// w[outputs][inputs]
+// Maps a linear layer's row-major products to cublasLt's column-major ones, D = op(A) op(B), with
+// an epilogue on D. A row-major matrix [r][c], read by columns, is its own transpose: c rows, r
+// columns, leading dimension c. So with y[rows][outputs], x[rows][inputs] and w[outputs][inputs]
 //
 //   forward           y = f(x w^T + b)        y^T  = w   x^T    A = w (transposed), B = x
 //   input gradient    dz = (dy w) * f'(z)     dz^T = w^T dy^T   A = w, B = dy
 //   weight gradient   dw = dy^T x             dw^T = x^T dy     A = x, B = dy (transposed)
 //
-// where z is the sum that the activation turned into x. The bias has as many elements as D rows in
-// the first two; the weight gradient's, the sum of dy over the rows, comes from B (BGRADB).
+// with z the activation's input that gave x. The bias has D's number of rows in the first two; the
+// weight gradient's bias, the sum of dy over the rows, comes from B (BGRADB).
 //
-// Bytes beside the bare product: none, but 1/8 byte (relu) or one element (gelu) where the backward
-// pass wants the auxiliary matrix. As kernels of their own bias and activation read and write y
-// once more each.
+// Bytes in addition to the plain product: none, except 1/8 byte (relu) or one element (gelu) per
+// element if the backward pass wants the auxiliary matrix. As separate kernels bias and activation
+// each read and write y once more.
 //
-// Gelu is here the one that cublasLt knows, with tanh in place of erf: at most 5e-4 from
-// elementwise.cu's; its twin is Nonlinearity::kGeluTanh. What relu makes of a NaN is cublasLt's
-// affair: use add_activation where a NaN must stay one.
+// Gelu is cublasLt's here, with tanh in place of erf: at most 5e-4 from elementwise.cu's; its
+// reference is Nonlinearity::kGeluTanh. cublasLt does not specify the relu of a NaN: use
+// add_activation if a NaN must stay.
 //
-// cublasLt is loaded (dlopen) at the first call. Which of its kernels runs is its heuristics' first
-// answer for the shape, the alignment of the arrays and the bytes of workspace, kept per device:
-// the same in every call, so that equal inputs give equal bits on one machine and version.
+// cublasLt is loaded (dlopen) at the first call. It runs the first answer of its heuristics for the
+// shape, the arrays' alignment and the bytes of workspace. The answer is stored per device, so that
+// equal inputs give equal bits on one machine and version.
 #include "kernels/gemm_epilogue.h"
 
 #include <cuda_runtime_api.h>
@@ -40,7 +39,7 @@ struct Operands {
   const void* a;
   const void* b;
   void* d;
-  const void* bias;  // the bias, or where its gradient goes
+  const void* bias;  // the bias, or the place for its gradient
   const void* aux;
 };
 
@@ -55,14 +54,14 @@ cudaDataType_t data_type(ElementType type) {
                                       : CUDA_R_16F;
 }
 
-// As stored, before op().
+// A matrix as stored, before op().
 struct ColumnMajor {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t leading = 0;
 
   bool operator==(const ColumnMajor&) const = default;
-  // clang-tidy takes what the compiler makes of it for a pointer.
+  // clang-tidy mistakes the compiler's expansion for a pointer.
   auto operator<=>(const ColumnMajor&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
@@ -75,12 +74,12 @@ struct GemmLayout {
   ColumnMajor d;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   std::int64_t bias_elements = 0;  // 0: none
-  std::int64_t aux_leading = 0;    // of the auxiliary matrix, bits (relu) or elements (gelu)
+  std::int64_t aux_leading = 0;    // leading dimension of aux in bits (relu) or elements (gelu)
 
   auto operator<=>(const GemmLayout&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
-// A dense row-major matrix as cublasLt reads it.
+// Returns a dense row-major matrix as cublasLt reads it.
 ColumnMajor transposed_view(std::int64_t rows, std::int64_t columns) {
   return {columns, rows, columns};
 }
@@ -106,7 +105,7 @@ cublasLtEpilogue_t gradient_epilogue(Activation activation, bool bias_gradient) 
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// `keep_aux`: the backward pass will want the auxiliary matrix (linear_aux_bytes).
+// Returns a forward product's layout. `keep_aux`: stores the auxiliary matrix (linear_aux_bytes).
 GemmLayout forward_layout(const LinearShape& shape, bool keep_aux, bool bias) {
   GemmLayout layout;
   layout.type = shape.type;
@@ -170,7 +169,7 @@ std::string text_of(const GemmLayout& layout) {
          ", epilogue " + name_of(layout.epilogue);
 }
 
-// The descriptors of one product; what failed first stays in `status`.
+// The descriptors of one product; `status` keeps the first failure.
 class Descriptors {
  public:
   Descriptors(const GemmLayout& layout, const Operands& operands) : lt_(cublas_lt_library()) {
@@ -227,20 +226,20 @@ class Descriptors {
   const CublasLtLibrary& lt_;
 };
 
-// The power of two, up to 256, that an address is a multiple of: the heuristics' own unit.
+// Returns an address's alignment, a power of two up to 256: the heuristics' own unit.
 std::uint32_t alignment_of(const void* address) {
   const auto value = reinterpret_cast<std::uintptr_t>(address) | 256;
   return static_cast<std::uint32_t>(value & (~value + 1));
 }
 
-using Alignments = std::array<std::uint32_t, 5>;  // of A, B, D, the bias and the auxiliary matrix
+using Alignments = std::array<std::uint32_t, 5>;  // A, B, D, the bias and the auxiliary matrix
 
 Alignments alignments_of(const Operands& operands) {
   return {alignment_of(operands.a), alignment_of(operands.b), alignment_of(operands.d),
           alignment_of(operands.bias), alignment_of(operands.aux)};
 }
 
-// The heuristics' first answer within the workspace.
+// Finds the heuristics' first answer within the workspace.
 Status first_algorithm(cublasLtHandle_t handle, const GemmLayout& layout,
                        const Alignments& alignments, std::uint64_t workspace_bytes,
                        const Descriptors& descriptors, cublasLtMatmulAlgo_t* algorithm) {
@@ -277,8 +276,8 @@ Status first_algorithm(cublasLtHandle_t handle, const GemmLayout& layout,
   return status;
 }
 
-// Handles and choices, for the life of the program: a handle destroyed after main() would ask a
-// CUDA runtime that is gone.
+// Handles and choices. They live until the program ends: a handle destroyed after main() would call
+// a CUDA runtime that is gone.
 class Choices {
  public:
   Status find(int device, const GemmLayout& layout, const Operands& operands,

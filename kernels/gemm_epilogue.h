@@ -1,7 +1,7 @@
-// The products of a linear layer with what stands around them in one kernel each, by cublasLt's
-// epilogues: bias and activation forward; the activation's slope and the bias gradient backward.
-// fp32, bf16 or fp16, sums and epilogue in fp32 (never TF32). All tensors are dense and row-major:
-// x[rows][inputs], w[outputs][inputs], b[outputs], y[rows][outputs].
+// The products of a linear layer, each fused into one kernel by cublasLt's epilogues: bias and
+// activation forward; the activation's slope and the bias gradient backward. fp32, bf16 or fp16,
+// sums and epilogue in fp32 (never TF32). All tensors are dense and row-major: x[rows][inputs],
+// w[outputs][inputs], b[outputs], y[rows][outputs].
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ namespace syncline::kernels {
 struct LinearShape {
   ElementType type = ElementType::kBf16;
   Activation activation = Activation::kIdentity;
-  std::int64_t rows = 0;  // of x and y: the batch
+  std::int64_t rows = 0;  // rows of x and y: the batch
   std::int64_t inputs = 0;
   std::int64_t outputs = 0;
 };
 
-// The auxiliary matrix [rows][columns] of an activation, rows of a leading dimension that cublasLt
-// accepts: relu keeps a bit an element (z > 0), in multiples of 128 bits; gelu keeps z in the
-// elements' type, in multiples of 8 elements. No activation keeps nothing.
+// Returns the leading dimension of an activation's auxiliary matrix [rows][columns], as cublasLt
+// accepts it. relu keeps a bit per element (z > 0), in multiples of 128 bits; gelu keeps z in the
+// elements' type, in multiples of 8 elements. Without an activation it is 0.
 inline std::int64_t linear_aux_leading(Activation activation, std::int64_t columns) {
   const std::int64_t unit = activation == Activation::kRelu ? 128 : 8;
   return activation == Activation::kIdentity ? 0 : (columns + unit - 1) / unit * unit;
@@ -36,11 +36,11 @@ inline std::size_t linear_aux_bytes(ElementType type, Activation activation, std
   return elements * static_cast<std::size_t>(element_bytes(type));
 }
 
-// What cuBLAS's documentation recommends for Hopper; less, or none, is allowed and leaves fewer
-// kernels to choose from.
+// Bytes that cuBLAS's documentation recommends for Hopper. Less, or none, is allowed and leaves
+// fewer kernels to choose from.
 constexpr std::size_t kGemmWorkspaceBytes = std::size_t{32} << 20;
 
-// Device memory at a multiple of 256 bytes. Calls on different streams need one each.
+// Device memory at a multiple of 256 bytes, one per stream.
 struct GemmWorkspace {
   void* memory = nullptr;
   std::size_t bytes = 0;
@@ -49,28 +49,28 @@ struct GemmWorkspace {
 struct LinearForward {
   const void* x = nullptr;
   const void* w = nullptr;
-  const void* b = nullptr;  // null, without an activation: none is added
+  const void* b = nullptr;  // null: no bias; allowed only without an activation
   void* y = nullptr;
   // linear_aux_bytes(type, activation, rows, outputs) at a multiple of 16 bytes; null: not kept.
   // Null without an activation.
   void* aux = nullptr;
 };
 
-// y = f(x w^T + b)
+// Computes y = f(x w^T + b).
 Status linear_forward(const LinearShape& shape, const LinearForward& arrays,
                       const GemmWorkspace& workspace, cudaStream_t stream);
 
 struct LinearInputGradient {
   const void* dy = nullptr;
   const void* w = nullptr;
-  const void* aux = nullptr;  // what the layer that made x kept; null without an activation
+  const void* aux = nullptr;  // aux of the layer that made x; null without an activation
   void* dz = nullptr;         // [rows][inputs]
   void* db = nullptr;         // [inputs]: the sum of dz over the rows; null: not wanted
 };
 
-// dz = (dy w) * f'(z) where x = f(z): shape.activation is that of the layer before. db is that
-// layer's bias gradient; without an activation cublasLt has no epilogue for it (it then comes from
-// that layer's weight gradient), and db must be null.
+// Computes dz = (dy w) * f'(z) with x = f(z); shape.activation is that of the previous layer. db is
+// that layer's bias gradient. Without an activation cublasLt has no epilogue for it: db must be
+// null, and that layer's weight gradient gives it.
 Status linear_input_gradient(const LinearShape& shape, const LinearInputGradient& arrays,
                              const GemmWorkspace& workspace, cudaStream_t stream);
 
@@ -81,7 +81,7 @@ struct LinearWeightGradient {
   void* db = nullptr;  // [outputs]: the sum of dy over the rows; null: not wanted
 };
 
-// dw = dy^T x
+// Computes dw = dy^T x.
 Status linear_weight_gradient(const LinearShape& shape, const LinearWeightGradient& arrays,
                               const GemmWorkspace& workspace, cudaStream_t stream);
 

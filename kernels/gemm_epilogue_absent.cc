@@ -1,4 +1,4 @@
-// In place of gemm_epilogue.cc where there is no cublasLt.h.
+// Replaces gemm_epilogue.cc if there is no cublasLt.h.
 #include "kernels/gemm_epilogue.h"
 
 namespace syncline::kernels {

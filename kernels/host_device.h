@@ -1,8 +1,8 @@
-// What kernels and their emulation on the CPU share: functions for both sides, and the elements of
-// gradients (fp32, bf16, fp16) with conversions that give the same bits on both.
-// Rounding is to the nearest, ties to even; subnormals stay. A NaN becomes 0x7fff, as the GPU's own
-// conversion does. The kernels are compiled without fused multiply-add (-fmad=false) and without
-// fast math, so +, *, / and sqrt in float and double round the same on the CPU and on the GPU.
+// Shared by kernels and their emulation on the CPU: functions for both sides, and conversions of
+// gradients' elements (fp32, bf16, fp16) with equal bits on both. Rounding is to the nearest, ties
+// to even; subnormals stay; a NaN becomes 0x7fff, as on the GPU. Kernels are compiled without fused
+// multiply-add (-fmad=false) and fast math, so that +, *, / and sqrt in float and double round
+// alike.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-// SYNCLINE_UNROLL stands before a loop over an array that must be in registers: what is indexed by
-// a loop that stays a loop lives in (slow) local memory.
+// SYNCLINE_UNROLL precedes loops over arrays that must be in registers: an array that is indexed by
+// a real loop lives in (slow) local memory.
 #if defined(__CUDACC__)
 #define SYNCLINE_HOST_DEVICE __host__ __device__
 #else
@@ -28,8 +28,8 @@ typedef struct CUstream_st* cudaStream_t;
 
 namespace syncline::kernels {
 
-// What a launcher returns. Empty text: the work is in the stream. Otherwise the text names the
-// argument that is wrong (then nothing was launched) or the CUDA call that failed, and why.
+// The result of a launcher. Empty text: the work is in the stream. Otherwise the text names the
+// wrong argument (and there was no launch), or the failed CUDA call with its reason.
 struct Status {
   std::string text;
 
@@ -75,7 +75,7 @@ SYNCLINE_HOST_DEVICE inline float to_float(Bf16 value) {
   return float_of(static_cast<std::uint32_t>(value.bits) << 16);
 }
 
-// Sign, 5 bits of exponent (bias 15), 10 of mantissa; below 2^-14 the steps are 2^-24.
+// Widens: sign, 5 bits of exponent (bias 15), 10 of mantissa; below 2^-14 the steps are 2^-24.
 SYNCLINE_HOST_DEVICE inline float to_float(Fp16 value) {
 #if defined(__CUDA_ARCH__)
   float wide;
@@ -111,7 +111,7 @@ SYNCLINE_HOST_DEVICE inline Bf16 from_float<Bf16>(float value) {
 #else
   if (is_nan(value)) return {0x7fff};
   const std::uint32_t bits = bits_of(value);
-  // Half a step, less one where the last kept bit is even: a tie then stays below.
+  // Half a step, minus one if the last kept bit is even: a tie then rounds down.
   const std::uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
   return {static_cast<std::uint16_t>(rounded >> 16)};
 #endif
@@ -129,9 +129,9 @@ SYNCLINE_HOST_DEVICE inline Fp16 from_float<Fp16>(float value) {
   const std::uint32_t magnitude = bits_of(value) & 0x7fffffffu;
   std::uint32_t half = 0x7c00u;    // infinity
   if (magnitude < (113u << 23)) {  // below 2^-14: steps of 2^-24
-    // Adding 0.5, whose last bit is 2^-24, makes the float unit round for us.
+    // Adding 0.5, which has a last bit of 2^-24, makes the float unit round.
     half = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
-  } else if (magnitude < 0x477ff000u) {  // below 65520, which is already nearer to 2^16
+  } else if (magnitude < 0x477ff000u) {  // below 65520; from there on 2^16 is nearer
     half = (magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
   }
   return {static_cast<std::uint16_t>(sign | half)};

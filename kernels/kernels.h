@@ -1,5 +1,5 @@
-// What runs on a GPU apart from matrix products: packing, blocks, factors, element-wise work,
-// updates, and the timer. Each function launches on the stream that it is given.
+// All GPU work except matrix products: packing, blocks, factors, element-wise work, updates, and
+// the timer. Each function launches on the stream given.
 #pragma once
 
 #include <cstdint>
@@ -10,40 +10,40 @@
 
 namespace syncline::kernels {
 
-// Many tensors copied in one launch: gradients into a bucket (pack) or a bucket's slices back
-// (unpack: the same with `from` and `to` exchanged), on the way cast between fp32, bf16 and fp16.
+// One of many tensors that a launch copies: gradients into a bucket (pack), or a bucket's slices
+// back (the same with `from` and `to` exchanged), cast between fp32, bf16 and fp16.
 struct PackedTensor {
   const void* from = nullptr;
   void* to = nullptr;
   std::int64_t elements = 0;
 };
 
-// One launch for every 1000 tensors. Addresses are at multiples of their elements' size; nothing is
-// cast in place. One of both types is fp32.
+// Copies all tensors, one launch per 1000. Requires addresses at multiples of their elements' size,
+// no cast in place, and at least one type that is fp32.
 Status pack(std::span<const PackedTensor> tensors, ElementType from, ElementType to,
             cudaStream_t stream);
 
-// A mean after a sum: every number divided by the same one, rounded as IEEE 754 divides, so that it
-// is what a CPU would have got. 8 bytes an element, read and written.
+// Divides every number by the same divisor, for a mean after a sum. Rounds as IEEE 754 divides, so
+// that a CPU gets equal bits. 8 bytes per element, read and written.
 Status divide(float* values, std::int64_t count, float divisor, cudaStream_t stream);
 
-// Columns made orthogonal and of length 1, from the first on (Gram and Schmidt, as
-// core/compress/power_sgd.cc has it): a factor of low rank. A column that the ones before it span
-// becomes zeros.
+// Orthogonalisation of a low-rank factor: its columns become orthogonal and of length 1, from the
+// first on (Gram and Schmidt, like core/compress/power_sgd.cc). A column that depends linearly on
+// those before it becomes zeros.
 
-// One row after the other, `rank` numbers each.
+// A matrix, row after row, `rank` numbers each.
 struct Factor {
   float* numbers = nullptr;
   std::int64_t rows = 0;
   std::int32_t rank = 0;
 };
 
-// A block of threads for each.
+// Orthogonalises each factor in place, one block of threads per factor.
 Status orthogonalise(const std::vector<Factor>& factors, cudaStream_t stream);
 
-// Gradients in blocks of 128 numbers of 4 or 8 bits with a scale each, to the bit as
-// core/compress/blocks.cc has them: encoded, decoded, and summed rank after rank in fp32, rounded
-// once. A block is its scale, an fp32, and its codes, in words of 32 bits.
+// Gradients in blocks of 128 numbers of 4 or 8 bits with one scale, bits equal to
+// core/compress/blocks.cc: encoded, decoded, and summed in fp32 in rank order, rounded once. A
+// block is its scale, an fp32, and its codes, in words of 32 bits.
 
 enum class BlockFormat { kInt8, kInt4, kFp8, kFp8E5M2 };
 
@@ -53,45 +53,45 @@ inline std::int64_t block_bytes(BlockFormat format) {
   return 4 + kBlockElements / (format == BlockFormat::kInt4 ? 2 : 1);
 }
 
-// `values` at multiples of 16 bytes, `blocks` of 4. Behind the last element a block holds zeros.
+// Encodes `values`, at a multiple of 16 bytes, to `blocks`, at one of 4. Pads with zeros.
 Status blocks_encode(BlockFormat format, const float* values, std::int64_t elements, void* blocks,
                      cudaStream_t stream);
 Status blocks_decode(BlockFormat format, const void* blocks, float* values, std::int64_t elements,
                      cudaStream_t stream);
 
-// What other ranks have sent, one after the other and `stride` bytes apart.
+// Other ranks' blocks, one part after the other, `stride` bytes apart.
 struct BlockParts {
   const void* first = nullptr;
   std::int64_t stride = 0;
   int count = 0;
 };
-// Adds them to `own`, so many blocks of each.
+// Adds `others` to `own`; `blocks` is the number in each part.
 Status blocks_sum(BlockFormat format, void* own, const BlockParts& others, std::int64_t blocks,
                   cudaStream_t stream);
 
-// Time passing on a stream: one thread that looks at the GPU's clock until it is late enough. It
-// stands in for computation whose duration is known and takes nothing from what runs beside it, no
-// multiprocessor worth mentioning and no memory traffic.
+// A timer on a stream: one thread reads the GPU's clock until time is up. It replaces computation
+// of known duration and takes neither memory traffic nor a notable share of a multiprocessor from
+// concurrent work.
 
-// In device memory, one for each stream; zeroed before its first use.
+// The timer's state in device memory, one per stream; zeroed before its first use.
 struct TimerState {
-  std::uint64_t begin;  // of the span under way
-  std::uint64_t end;    // that was meant for the last one
+  std::uint64_t begin;  // begin of the current span
+  std::uint64_t end;    // the intended end of the last span
 };
 
 constexpr std::uint64_t kLaunchGap = 20000;  // nanoseconds
 
-// A span begins; other work may follow on the stream before it ends. `follows`: nothing has been
-// done on the stream, and nothing waited for, since the timer's last span.
+// Begins a span; other work may follow on the stream before it ends. `follows`: the stream has had
+// no other work and no wait since the timer's last span.
 Status timer_begin(TimerState* timer, bool follows, cudaStream_t stream);
-// Lets the span that began last take `nanoseconds` in all. Work between the two counts in.
+// Ends the span once it has lasted `nanoseconds`, including the work since timer_begin().
 Status timer_end(TimerState* timer, std::int64_t nanoseconds, cudaStream_t stream);
 
 // Addition and activation in one pass, forward and backward: y = f(a + b). All arrays have the same
-// type, fp32, bf16 or fp16; arithmetic is in fp32.
-// Bytes an element, read and written, with 2-byte (fp32) elements: forward 6 (12), backward 8 (16),
-// each 2 (4) less without b. An addition and an activation as two kernels move 10. At an H200's
-// 4.8 TB/s (data sheet) 205 M 2-byte elements take at least 256 us forward.
+// type, fp32, bf16 or fp16; arithmetic is in fp32. Bytes per element, read and written, with 2-byte
+// (fp32) elements: forward 6 (12), backward 8 (16), each 2 (4) less without b. An addition and an
+// activation as two kernels move 10. At an H200's 4.8 TB/s (data sheet) 205 M 2-byte elements take
+// at least 256 us forward.
 
 // Relu keeps a NaN, as torch's does. Its slope is 0 at 0.
 enum class Activation { kIdentity, kRelu, kGelu };
@@ -104,18 +104,18 @@ struct AddActivation {
   std::int64_t elements = 0;
 };
 
-// y may be a or b.
+// Computes y = f(a + b). y may be a or b.
 Status add_activation(const AddActivation& inputs, void* y, cudaStream_t stream);
 
-// dz = dy * f'(a + b): the gradient of a, and of b too. Nothing but the inputs was kept; dz may be
-// any of the arrays. For relu `a` may be y and `b` null: y is positive where a + b was.
+// Computes dz = dy * f'(a + b), the gradient of both a and b, from the inputs only. dz may be any
+// of the arrays. For relu, `a` may be y and `b` null: y is positive exactly if a + b was.
 Status add_activation_gradient(const AddActivation& inputs, const void* dy, void* dz,
                                cudaStream_t stream);
 
 // Optimizers over a flat bucket in one pass: SGD, SGD with momentum, and Adam as torch.optim
 // defines them, in fp32.
 
-// In device memory, one for every bucket: a copy of UpdateState{} before the first step.
+// A bucket's state in device memory: a copy of UpdateState{} before the first step.
 struct UpdateState {
   std::int64_t steps = 0;
   double beta1_power = 1;  // beta1^steps

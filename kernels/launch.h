@@ -1,7 +1,6 @@
-// How a kernel is launched, here and in no other way: launch("NAME", NAME, grid, stream,
-// arguments). For .cu files only. Where nvcc does not compile them, they are C++: a kernel is a
-// function that does what one block does, and whoever emulates a GPU runs it block by block
-// (launch_on_host).
+// The only way to launch a kernel: launch("NAME", NAME, grid, stream, arguments). For .cu files
+// only. Without nvcc they are C++: a kernel is a function that does the work of one block, and the
+// emulation of a GPU runs it block by block (launch_on_host).
 #pragma once
 
 #include <algorithm>
@@ -18,8 +17,8 @@
 #include <cmath>
 #include <functional>
 #undef __shared__
-#define __shared__ static thread_local  // a block finds what the last one left, as on a GPU
-#ifndef __global__                      // CUDA's own headers may be there and have done so
+#define __shared__ static thread_local  // blocks find the last one's values, as on a GPU
+#ifndef __global__                      // CUDA's own headers may have defined these
 #define __global__
 #define __device__
 #define __grid_constant__
@@ -29,13 +28,13 @@
 
 namespace syncline::kernels {
 
-// Many tensors in one launch: a table of them travels with the launch itself, as a kernel argument
-// by value (CUDA 12.1 and later take 32764 bytes of arguments), so that no copy to the device and
-// no lifetime of a buffer comes with it. More tensors than a table holds are several launches.
-constexpr int kArgumentBytes = 32764;  // of all arguments of one kernel, CUDA 12.1, sm_70 and later
+// Many tensors in one launch: their table is a kernel argument by value (CUDA 12.1 and later take
+// 32764 bytes of arguments), so that it needs no copy to the device and no buffer. More tensors
+// than a table holds take several launches.
+constexpr int kArgumentBytes = 32764;  // all arguments of one kernel, CUDA 12.1, sm_70 and later
 
-// Entry has `std::int64_t first_tile`: tiles are counted through all tensors of the table, in
-// order, from the first tensor's first_tile on; a tensor without elements has none.
+// Stores tensors with a `std::int64_t first_tile` each. Tiles are numbered through all tensors of
+// the table, in order; a tensor without elements has none.
 template <typename Entry, int kEntries>
 struct TensorTable {
   static constexpr int kCapacity = kEntries;
@@ -45,13 +44,13 @@ struct TensorTable {
   Entry entries[kCapacity];
 };
 
-// The tensor that has tile `tile`: the last one whose first tile is not behind it. Tensors without
-// tiles share their first_tile with the next one and are never the last.
+// Returns the tensor that has tile `tile`: the last one that begins at or before it. Tensors
+// without tiles share their first_tile with the next one and are never the last.
 template <typename Entry, int kCapacity>
 SYNCLINE_HOST_DEVICE inline int tensor_of(const TensorTable<Entry, kCapacity>& table,
                                           std::int64_t tile) {
   int low = 0;
-  int high = table.count;  // entries[low].first_tile <= tile < entries[high].first_tile
+  int high = table.count;  // invariant: entries[low].first_tile <= tile < entries[high].first_tile
   while (high - low > 1) {
     const int middle = (low + high) / 2;
     if (table.entries[middle].first_tile <= tile) {
@@ -63,15 +62,15 @@ SYNCLINE_HOST_DEVICE inline int tensor_of(const TensorTable<Entry, kCapacity>& t
   return low;
 }
 
-// A part of a workspace for `count` of T, after the `used` bytes of those before it, which grow.
-// Every part is at a multiple of 256 bytes. Without memory (base is null) it only counts.
+// Places `count` of T in a workspace at `used`, and advances `used`. Every part is at a multiple of
+// 256 bytes. Without memory (base is null) it only counts.
 template <typename T>
 void place_part(void* base, std::size_t* used, std::int64_t count, T** part) {
   if (base) *part = reinterpret_cast<T*>(static_cast<std::byte*>(base) + *used);
   *used += (static_cast<std::size_t>(count) * sizeof(T) + 255) / 256 * 256;
 }
 
-// f(T{}) for the type that is known only now.
+// Calls f(T{}) for a type that is known only at run time.
 template <typename F>
 auto with_type(ElementType type, F&& f) {
   if (type == ElementType::kBf16) return f(Bf16{});
@@ -85,8 +84,8 @@ struct LaunchGrid {
   unsigned y = 1;
 };
 
-// launch_some(table, grid, first) for as many entries at a time as a table holds, a block each;
-// `first` is the number of the table's first entry.
+// Calls launch_some(table, grid, first) for one table of entries after another, one block per
+// entry; `first` is the number of the table's first entry.
 template <typename Table, typename Entry, typename F>
 Status in_tables(const std::vector<Entry>& entries, F&& launch_some) {
   Status status;
@@ -102,15 +101,15 @@ Status in_tables(const std::vector<Entry>& entries, F&& launch_some) {
 
 #if defined(__CUDACC__)
 
-// `call` is the text of what was called: "cudaMemcpyAsync(bucket)".
+// Returns a failed call's status. `call` is the text of the call: "cudaMemcpyAsync(bucket)".
 inline Status cuda_status(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return {};
   return failure(std::string(call) + ": " + cudaGetErrorName(error) + ": " +
                  cudaGetErrorString(error));
 }
 
-// A launch that CUDA refuses is its failure, and is not blamed on the next; an error of an earlier
-// kernel that is still running comes with a later call.
+// Launches a kernel. Returns a refused launch as a failure at once, so that the next one is not
+// blamed. An error of an earlier kernel that still runs appears in a later call.
 template <typename... Parameters>
 Status launch(const char* name, void (*kernel)(Parameters...), LaunchGrid grid, cudaStream_t stream,
               std::type_identity_t<Parameters>... arguments) {
@@ -122,8 +121,8 @@ inline Status clear(void* memory, std::size_t bytes, cudaStream_t stream) {
   return cuda_status(cudaMemsetAsync(memory, 0, bytes, stream), "cudaMemsetAsync");
 }
 
-// Blocks for `parts` parts of work: as many as the device holds at once, which walk the parts with
-// the grid's stride; never more than there are parts, and at least one.
+// Sets `grid` for `parts` parts of work: the blocks that the device holds at once, which walk the
+// parts with the grid's stride; at most `parts`, at least one.
 template <typename Kernel>
 Status blocks_for(Kernel kernel, std::int64_t parts, LaunchGrid* grid) {
   int device = 0;
@@ -146,12 +145,12 @@ Status blocks_for(Kernel kernel, std::int64_t parts, LaunchGrid* grid) {
 
 #else
 
-// Whose turn it is, as in CUDA.
+// The current block, as in CUDA.
 inline thread_local LaunchGrid blockIdx;
 inline thread_local LaunchGrid gridDim;
 
-// In the stream's turn, `block` for each block of the grid, with blockIdx and gridDim set. Defined
-// by whoever emulates a GPU.
+// Runs `block` in stream order for each block of the grid, with blockIdx and gridDim set. Defined
+// by the emulation of a GPU.
 void launch_on_host(const char* kernel, LaunchGrid grid, cudaStream_t stream,
                     std::function<void()> block);
 Status clear(void* memory, std::size_t bytes, cudaStream_t stream);
@@ -165,7 +164,7 @@ Status launch(const char* name, void (*kernel)(Parameters...), LaunchGrid grid, 
 
 template <typename Kernel>
 Status blocks_for(Kernel, std::int64_t parts, LaunchGrid* grid) {
-  constexpr std::int64_t kHeld = 7;  // few, and no power of two: blocks walk
+  constexpr std::int64_t kHeld = 7;  // few, and no power of two, so that blocks walk
   grid->x = static_cast<unsigned>(std::max<std::int64_t>(1, std::min(parts, kHeld)));
   return {};
 }

@@ -1,5 +1,5 @@
-// Products are summed in fp64, so that what is left of a column is orthogonal to the last bits of
-// fp32. A column is passed over once for each before it: a factor has few, and stays in the cache.
+// Products are summed in fp64, so that the rest of a column is orthogonal to the last bits of fp32.
+// Each earlier column takes one pass over a column: a factor has few, and stays in the cache.
 #include "kernels/kernels.h"
 
 #include <cmath>
@@ -9,7 +9,7 @@
 namespace syncline::kernels {
 namespace {
 
-constexpr double kRounding = 1e-5;  // a column this much shorter than it was is rounding alone
+constexpr double kRounding = 1e-5;  // a column that shrinks to this share is only rounding
 
 using Factors = TensorTable<Factor, 1024>;
 
@@ -21,7 +21,7 @@ struct Column {
   SYNCLINE_HOST_DEVICE float& at(std::int64_t row) const { return first[row * rank]; }
 };
 
-// The sum of both columns' products, for all threads.
+// Returns the sum of both columns' products, for all threads.
 SYNCLINE_BLOCK_ALGORITHM double product(KernelBlock& block, const Column& a, const Column& b) {
   __shared__ double shared;
   KernelBlock::Each<double> sums;

@@ -1,9 +1,9 @@
-// Bytes an element, read and written: 8 fp32 -> fp32, 6 between fp32 and a 2-byte type. At an
+// Bytes per element, read and written: 8 fp32 -> fp32, 6 between fp32 and a 2-byte type. At an
 // H200's 4.8 TB/s (data sheet) 25.5 M elements take at least 42.5 and 31.9 us, 340 M 567 and 425
 // us.
 //
-// Tensors and slices at multiples of 16 bytes run at full speed; so do those misaligned alike. Any
-// other offset (a multiple of the element's size) is right and slower.
+// Tensors and slices at multiples of 16 bytes run at full speed; so do those with equal
+// misalignment. Any other offset (a multiple of the element's size) is correct and slower.
 #include "kernels/kernels.h"
 
 #include "kernels/launch.h"
@@ -23,7 +23,7 @@ static_assert(sizeof(PackTable) + 128 <= kArgumentBytes);
 
 constexpr int kGroup = 4;
 
-// Tiles are counted from a multiple of 16 bytes of `to` on.
+// Returns the elements by which `to` exceeds a multiple of 16 bytes, from which tiles are counted.
 template <typename To>
 SYNCLINE_HOST_DEVICE inline int pack_shift(const void* to) {
   return misalignment<kGroup>(static_cast<const To*>(to));
@@ -42,7 +42,7 @@ SYNCLINE_HOST_DEVICE inline void pack_tile(const PackEntry& tensor, std::int64_t
   const bool to_aligned = aligned_at<kGroup>(to, start);
   const bool whole = from_aligned && to_aligned && start >= 0 && start + kTileElements <= size;
   float values[kGroups][kGroup];
-  // All loads before the first store: they are under way together.
+  // All loads come before the first store: they are in flight together.
   SYNCLINE_UNROLL
   for (int i = 0; i < kGroups; ++i) {
     if (whole) {

@@ -1,15 +1,15 @@
 // A pair is 8 bytes read and one 32-byte sector of weights read and written: 72 bytes. Floor on an
-// H200 at 4.8 TB/s for 25.5 M, 110 M and 340 M weights at 1 in 1000: 8 ranks (0.58 bytes a
+// H200 at 4.8 TB/s for 25.5 M, 110 M and 340 M weights at 1 in 1000: 8 ranks (0.58 bytes per
 // weight) 3.1, 13 and 41 microseconds, 32 ranks (2.3) 12, 53 and 163. Two launches for all tensors.
 //
-// How: a tensor's weights are cut where every 128th index of rank 0 stands, one block a part. The
-// block finds by binary search where each rank's rising list enters and leaves the part, and takes
-// the ranks one after the other with a barrier between them. A list has an index at most once, so
-// inside a rank nothing collides.
+// A tensor's weights are cut at every 128th index of rank 0 into parts, one block each. The block
+// finds the part's bounds in each rank's rising list by binary search, and applies one rank after
+// the other with a barrier between them. A list has an index at most once, so one rank's pairs
+// never collide.
 //
-// Lists are looked through before anything is written: an index that is not less than the number of
-// elements (and no pad), one that does not rise, a pair behind a pad or a value that is not finite
-// sets *rejected, and then no weight of any tensor changes.
+// Lists are checked before the first write. *rejected is set, and no weight of any tensor changes,
+// for an index that is not less than the number of elements (pads aside), one that does not rise, a
+// pair after a pad or a value that is not finite.
 #include "kernels/sparse_apply.h"
 
 #include <string>
@@ -21,19 +21,19 @@
 namespace syncline::kernels {
 namespace {
 
-constexpr int kPartPairs = 128;      // of rank 0 in one part
-constexpr int kCheckedPairs = 1024;  // that a block looks through
+constexpr int kPartPairs = 128;      // rank 0's pairs in one part
+constexpr int kCheckedPairs = 1024;  // pairs that a block checks
 constexpr int kMaxRanks = 65535;
-constexpr int kRanksAtOnce = 8;  // whose pairs are loaded ahead
+constexpr int kRanksAtOnce = 8;  // their pairs are loaded ahead
 
 struct SparseRow {
   float* weight;
   std::uint32_t elements;
   std::uint32_t places;
-  std::int64_t packed_at;  // where a rank's list of this tensor begins among all its lists
+  std::int64_t packed_at;  // offset of this tensor's list among all lists of a rank
   std::uint32_t first_part;
   std::uint32_t parts;
-  std::uint32_t first_check;  // blocks that look through the lists, for one rank
+  std::uint32_t first_check;  // blocks that check the lists, for one rank
   std::uint32_t checks;
 };
 
@@ -44,7 +44,7 @@ struct SparseTables {
 };
 
 struct SparseShared {
-  std::uint32_t begin[kRanksAtOnce];  // of the ranks at hand, in their lists
+  std::uint32_t begin[kRanksAtOnce];  // indices in the current ranks' lists
   std::uint32_t end[kRanksAtOnce];
 };
 
@@ -60,7 +60,7 @@ SYNCLINE_BLOCK_ALGORITHM SparseList list_of_rank(const SparseApply& apply, const
   return {apply.indices + at, apply.values + at};
 }
 
-// The first place whose index is not below `index`. Pads are above everything.
+// Returns the first place with an index of at least `index`. Pads are above all indices.
 SYNCLINE_BLOCK_ALGORITHM std::uint32_t place_of(const std::uint32_t* indices, std::uint32_t places,
                                                 std::uint32_t index) {
   std::uint32_t low = 0;
@@ -76,7 +76,7 @@ SYNCLINE_BLOCK_ALGORITHM std::uint32_t place_of(const std::uint32_t* indices, st
   return low;
 }
 
-// Where a part begins: at rank 0's index, or behind everything where it has none there.
+// Returns the beginning of a part: rank 0's index, or the end of the tensor if it has none there.
 SYNCLINE_BLOCK_ALGORITHM std::uint32_t part_edge(const SparseApply& apply, const SparseRow& row,
                                                  std::uint32_t part) {
   if (part == 0) return 0;
@@ -106,13 +106,13 @@ __global__ void __launch_bounds__(kBlockThreads)
   });
 }
 
-// Whether a pair may stand at this place, as far as it and the place before it show.
+// Returns true if the pair is valid, as far as it and the one before it show.
 SYNCLINE_BLOCK_ALGORITHM bool pair_is_good(const SparseRow& row, const SparseList& list,
                                            std::uint32_t place) {
   const std::uint32_t index = list.indices[place];
   if (index == kPadIndex) return true;
   if (index >= row.elements || !is_finite(list.values[place])) return false;
-  return place == 0 || list.indices[place - 1] < index;  // a pad before it is not below it
+  return place == 0 || list.indices[place - 1] < index;  // false after a pad, the largest index
 }
 
 __global__ void __launch_bounds__(kBlockThreads)
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kBlockThreads)
       if (place >= static_cast<std::int64_t>(row.places)) break;
       good = pair_is_good(row, list, static_cast<std::uint32_t>(place)) && good;
     }
-    if (!good) *apply.rejected = 1;  // by whichever thread: they all write the same
+    if (!good) *apply.rejected = 1;  // several threads may write it, all the same
   });
 }
 
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(kBlockThreads, 6)
         const std::uint32_t index = ahead[thread].index[rank];
         if (index == kPadIndex) return;
         row.weight[index] = row.weight[index] - apply.rate * ahead[thread].value[rank];
-        // More pairs than threads: the rest is not loaded ahead.
+        // The pairs beyond the number of threads are not loaded ahead.
         const SparseList list = list_of_rank(apply, row, base + rank);
         const std::uint32_t pairs = shared.end[rank] - shared.begin[rank];
         for (std::uint32_t i = static_cast<std::uint32_t>(thread) + kBlockThreads; i < pairs;
@@ -194,7 +194,7 @@ std::uint32_t pieces(std::uint32_t places, int each) {
   return places / size + (places % size != 0 ? 1 : 0);
 }
 
-// The tables of a plan in a workspace at `base`; `bytes`: that it takes.
+// Returns the tables of a plan in a workspace at `base`; sets `bytes` to the workspace's size.
 SparseTables tables_of(const SparsePlan& plan, void* base, std::size_t* bytes) {
   SparseTables tables{};
   *bytes = 0;
@@ -204,7 +204,7 @@ SparseTables tables_of(const SparsePlan& plan, void* base, std::size_t* bytes) {
   return tables;
 }
 
-// The rows of a plan's tensors; sets its counts.
+// Returns the rows of a plan's tensors; sets its counts.
 std::vector<SparseRow> rows_of(SparsePlan* plan) {
   plan->parts = plan->checks = plan->packed = 0;
   std::vector<SparseRow> rows;

@@ -1,7 +1,7 @@
-// Ends are reckoned, not added up: a span that follows on another without waiting for anything else
-// begins where that one was meant to end, so that the microseconds between two launches do not make
-// a hundred layers a millisecond longer. If it comes more than kLaunchGap later, the host was late
-// with it, and it begins when it begins.
+// Ends are computed, not accumulated: a span that follows another without a wait begins at that
+// one's intended end. Otherwise the microseconds between launches would make a hundred layers a
+// millisecond longer. If it comes more than kLaunchGap later, the host was late, and it begins at
+// once.
 //
 // The clock is %globaltimer: nanoseconds, advancing in steps of at most a microsecond or so, also
 // while the GPU works for another process.
@@ -34,7 +34,7 @@ void nap(unsigned nanoseconds) {
 bool first_thread() { return true; }
 #endif
 
-// The other threads of the block end at once.
+// Begins a span in one thread; the other threads of the block end at once.
 __global__ void timer_begin_kernel(TimerState* timer, bool follows) {
   if (!first_thread()) return;
   const std::uint64_t time = now();
@@ -49,7 +49,7 @@ __global__ void timer_end_kernel(TimerState* timer, std::uint64_t nanoseconds) {
   for (std::uint64_t time = now(); time < end; time = now()) {
     if (end - time > 4 * kNap) nap(kNap);
   }
-  // Work inside the span that took longer than all of it ends it later.
+  // If work inside the span takes longer than the span, the end is later.
   const std::uint64_t time = now();
   timer->end = time - end < kLaunchGap ? end : time;
 }

@@ -1,9 +1,9 @@
-// Bytes an element, read and written: SGD 12, momentum 20, Adam 28. At an H200's 4.8 TB/s (data
+// Bytes per element, read and written: SGD 12, momentum 20, Adam 28. At an H200's 4.8 TB/s (data
 // sheet) momentum takes at least 106, 458 and 1417 us for 25.5 M, 110 M and 340 M elements, Adam
 // 149, 642 and 1983.
 //
-// Arrays at multiples of 16 bytes run at full speed, as do arrays misaligned alike. Every element
-// is computed alone, in fp32: the result depends neither on the grid nor on how a bucket is split.
+// Arrays at multiples of 16 bytes run at full speed, as do arrays with equal misalignment. Elements
+// are computed independently, in fp32: neither grid nor buckets change the result.
 #include "kernels/kernels.h"
 
 #include <cmath>
@@ -13,9 +13,9 @@
 namespace syncline::kernels {
 namespace {
 
-// A rule is what one step does to every element, its scalars ready: `apply` takes the gradient and
+// A rule is one step's work on an element, with its scalars ready: `apply` takes the gradient and
 // the states, changes the states and returns the new weight. kAtOnce groups are loaded before the
-// first is computed: as many as the registers hold.
+// first is computed, to fill the registers.
 struct SgdRule {
   static constexpr int kStates = 0;
   static constexpr int kAtOnce = 4;
@@ -94,19 +94,19 @@ SYNCLINE_HOST_DEVICE inline void advance(const AdamOptions& options, UpdateState
   state.beta2_power *= options.beta2;
 }
 
-// Groups of four follow the weights' addresses.
+// Returns the shift of groups of four, which are aligned to the weights' addresses.
 SYNCLINE_HOST_DEVICE inline int update_shift(const FlatBucket& bucket) {
   return misalignment<4>(bucket.weights);
 }
 
-// The arrays of a bucket as a tile sees them: where it begins (before the first element, perhaps),
-// and which of them can be read and written four elements at once.
+// The arrays of a bucket in one tile: the tile's start (perhaps before the first element), and the
+// arrays that can be read and written four elements at once.
 template <typename Rule>
 struct UpdateTile {
   static constexpr int kGroup = 4;
   static constexpr int kAtOnce = Rule::kAtOnce;
   static constexpr int kStates = Rule::kStates;
-  static constexpr int kRoom = kStates > 0 ? kStates : 1;  // no arrays of no elements
+  static constexpr int kRoom = kStates > 0 ? kStates : 1;  // an array needs at least one element
   static constexpr int kStride = kBlockThreads * kGroup;
 
   // Groups of four in registers, a stride apart.
@@ -122,7 +122,7 @@ struct UpdateTile {
   std::int64_t start;
   bool gradients_aligned;
   bool states_aligned[kRoom];
-  bool whole;  // all lie inside the arrays, and all are aligned
+  bool whole;  // all are aligned and inside the arrays
 
   SYNCLINE_HOST_DEVICE UpdateTile(const FlatBucket& flat, std::int64_t tile)
       : bucket(flat),
@@ -183,7 +183,7 @@ struct UpdateTile {
   }
 };
 
-// The rule for every element of the groups, in registers.
+// Applies the rule to every element of the groups, in registers.
 template <typename Rule, typename Groups>
 SYNCLINE_HOST_DEVICE inline void apply_rule(const Rule& rule, Groups& groups) {
   constexpr int kGroup = 4;
@@ -232,7 +232,7 @@ __global__ void __launch_bounds__(kBlockThreads, 4)
       update_tile(bucket, rule, tile, thread);
     }
   });
-  // Every block has read the state before the last one comes here.
+  // All blocks have read the state before the last one arrives here.
   if (!block.last_of(&state->ticket, gridDim.x)) return;
   block.each([&](int thread) {
     if (thread == 0) advance(options, *state);

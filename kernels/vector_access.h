@@ -1,5 +1,5 @@
-// Groups of elements that one thread reads or writes at once: one access of 16 (or 8) bytes where
-// the addresses allow it, element by element elsewhere.
+// Groups of elements that one thread reads or writes at once: one access of 16 (or 8) bytes if the
+// addresses allow it, otherwise element by element.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace syncline::kernels {
 
-// A tile's groups are counted from an aligned address, which may lie before the first element; the
-// first and the last group of a tensor are then incomplete and go element by element. So a tensor
-// at any offset needs no head and no tail of its own, and arrays that are misaligned alike (offset
-// 1 of fp32 in each, say) run at full speed but for their two ends. Arrays that are misaligned
-// differently are read element by element where they differ from the first: right, and slower.
+// A tile's groups are counted from an aligned address, perhaps before the first element. The first
+// and last group of a tensor may then be incomplete and go element by element. So a tensor at any
+// offset needs no separate head and tail. Arrays with equal misalignment (offset 1 of fp32 in each,
+// say) run at full speed except at both ends. Arrays with another misalignment than the first are
+// read element by element: correct, but slower.
 
 constexpr int kBlockThreads = 256;
-constexpr int kTileElements = 4096;  // what one block does at a time; tiles never straddle tensors
+constexpr int kTileElements = 4096;  // tile of one block; tiles never straddle tensors
 
-// kStream: touched once and then not for long; it should not push other data out of the L2 cache.
+// kStream: used once and then not for long; it should not evict other data from the L2 cache.
 enum class Reuse { kKeep, kStream };
 
 template <int kBytes>
@@ -27,7 +27,7 @@ struct alignas(kBytes) Word {
 };
 
 #if defined(__CUDA_ARCH__)
-// Written in PTX: the compiler would split a wide access into one for each element.
+// Loads in PTX: the compiler would split a wide access into one for each element.
 template <Reuse kReuse>
 __device__ inline Word<16> load_word(const Word<16>* from) {
   Word<16> to;
@@ -88,7 +88,7 @@ __device__ inline void store_word(Word<8>* to, const Word<8>& word) {
 template <Reuse kReuse, int kBytes>
 Word<kBytes> load_word(const Word<kBytes>* from) {
   Word<kBytes> word;
-  memcpy(&word, from, sizeof word);  // there are elements of another type
+  memcpy(&word, from, sizeof word);  // memcpy, since the array has elements of another type
   return word;
 }
 template <Reuse kReuse, int kBytes>
@@ -97,7 +97,7 @@ void store_word(Word<kBytes>* to, const Word<kBytes>& word) {
 }
 #endif
 
-// kCount elements from an address that is a multiple of their bytes (32 bytes: of 16).
+// Loads kCount elements. Requires an address at a multiple of their bytes (at most 16).
 template <Reuse kReuse, int kCount, typename T>
 SYNCLINE_HOST_DEVICE inline void load_vector(const T* from, float (&to)[kCount]) {
   constexpr int kBytes = kCount * static_cast<int>(sizeof(T));
@@ -131,18 +131,19 @@ SYNCLINE_HOST_DEVICE inline void store_vector(T* to, const float (&from)[kCount]
   }
 }
 
-// Whether the element `first` of `base` (it may lie before the array) is at a multiple of the bytes
-// of a group, at most 16: the groups counted from it can be accessed at once.
+// Returns true if element `first` of `base` (perhaps before the array) is at a multiple of a
+// group's bytes, at most 16: groups counted from it can be accessed at once.
 template <int kCount, typename T>
 SYNCLINE_HOST_DEVICE inline bool aligned_at(const T* base, std::int64_t first) {
   constexpr std::uint64_t kBytes = kCount * sizeof(T) > 16 ? 16 : kCount * sizeof(T);
   const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(base)) +
-                       static_cast<std::uint64_t>(first) * sizeof(T);  // wraps as it should
+                       static_cast<std::uint64_t>(first) * sizeof(T);  // may wrap around
   return address % kBytes == 0;
 }
 
-// How many elements `base` lies beyond a multiple of a group's bytes: groups begin that much before
-// the array. For the array that is to be accessed best, usually the one with the widest elements.
+// Returns the elements by which `base` is beyond a multiple of a group's bytes: groups begin that
+// much before the array. Call it for the array that matters most, usually the one with the widest
+// elements.
 template <int kCount, typename T>
 SYNCLINE_HOST_DEVICE inline int misalignment(const T* base) {
   constexpr std::uint64_t kBytes = kCount * sizeof(T) > 16 ? 16 : kCount * sizeof(T);
@@ -150,7 +151,7 @@ SYNCLINE_HOST_DEVICE inline int misalignment(const T* base) {
   return static_cast<int>(address % kBytes / sizeof(T));
 }
 
-// Elements first .. first + kCount - 1 of an array of `size`; what lies outside reads as 0.
+// Loads elements first .. first + kCount - 1 of an array of `size`; those outside read as 0.
 template <Reuse kReuse, int kCount, typename T>
 SYNCLINE_HOST_DEVICE inline void load_group(const T* base, std::int64_t first, std::int64_t size,
                                             bool aligned, float (&to)[kCount]) {
@@ -165,7 +166,7 @@ SYNCLINE_HOST_DEVICE inline void load_group(const T* base, std::int64_t first, s
   }
 }
 
-// The same in the other direction; what lies outside is not written.
+// Stores elements first .. first + kCount - 1; those outside are not written.
 template <Reuse kReuse, int kCount, typename T>
 SYNCLINE_HOST_DEVICE inline void store_group(T* base, std::int64_t first, std::int64_t size,
                                              bool aligned, const float (&from)[kCount]) {
@@ -180,7 +181,7 @@ SYNCLINE_HOST_DEVICE inline void store_group(T* base, std::int64_t first, std::i
   }
 }
 
-// Tiles of an array of `size` elements whose groups begin `shift` elements before it.
+// Returns the tiles of an array of `size` elements if groups begin `shift` elements before it.
 SYNCLINE_HOST_DEVICE inline std::int64_t tiles_of(std::int64_t size, int shift) {
   return size == 0 ? 0 : (size + shift + kTileElements - 1) / kTileElements;
 }

@@ -1,4 +1,4 @@
-// Functions of one backend for live runs. Its module fills them in.
+// Functions of one backend for live runs. Its module sets them.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 namespace syncline::live {
 
 struct Backend {
-  LiveExecutorFactory make;  // its computation is timers
+  LiveExecutorFactory make;  // Makes executors that compute by timers.
   // Returns the kernels' times on this process's device, as `calibrate kernels` reads them; null:
-  // it has no device of its own.
+  // the backend has no device of its own.
   std::string (*kernels)() = nullptr;
-  // Makes executors whose computation is the workload's operators; those without a kernel take the
-  // time that `device` predicts. `channels`: blocks that a communicator may take; 0: the library's
-  // choice. Null: the backend has no kernels.
+  // Makes executors that run the workload's operators; one without a kernel takes the time that
+  // `device` predicts. `channels`: blocks per communicator; 0: the library's choice. Null: the
+  // backend has no kernels.
   LiveExecutorFactory (*with_operators)(const Device& device, int channels) = nullptr;
 };
 

@@ -23,8 +23,8 @@ Seconds median_span(const run::Timeline& timeline, plan::OpId op) {
   return median(lengths);
 }
 
-// The tensors of a network lie far apart in memory: sizes are mixed, and together they are more
-// than a processor's cache holds, so that none is found there.
+// Returns sizes of tensors: mixed, and together larger than a processor's cache, as in a network,
+// so that no tensor is found there.
 std::vector<std::int64_t> codec_sizes() {
   std::vector<std::int64_t> sizes;
   for (int round = 0; round < 6; ++round) {
@@ -35,7 +35,7 @@ std::vector<std::int64_t> codec_sizes() {
   return sizes;
 }
 
-// One encoding, exchange and decoding for each size.
+// Makes a plan with one encoding, exchange and decoding for each size.
 plan::Plan codec_plan(const compress::Codec& codec, const std::vector<std::int64_t>& sizes,
                       int ranks) {
   plan::Plan plan;
@@ -63,7 +63,7 @@ plan::Plan codec_plan(const compress::Codec& codec, const std::vector<std::int64
     collective.bucket = index;
     plan.buckets.push_back(bucket);
     const auto at = static_cast<plan::OpId>(plan.ops.size());
-    // A network computes between its encodings, and what it computed before is not at hand then.
+    // Computation between encodings, as in a network: its data leaves the cache.
     constexpr Seconds kBetween = 2e-3;
     plan.ops.push_back({plan::kComputeStream,
                         {},

@@ -1,7 +1,7 @@
-// Every process sends a sign of life several times a second, from a thread of the channel's own: a
-// process that is stopped sends none. A rank has failed when its connection breaks, or when nothing
-// came from it for the time limit; rank 0 tells all others which one. A rank that others wait for
-// in `gather` fails after the time limit too, even if it is alive.
+// Every process sends heartbeats several times a second, from a thread of the channel's own: a
+// stopped process sends none. A rank has failed if its connection breaks, or if it is silent for
+// the time limit; rank 0 tells all others which rank that is. A rank that others wait for in
+// `gather` fails after the time limit too, even if it is alive.
 #include "live/control_channel.h"
 
 #include <sys/eventfd.h>
@@ -26,12 +26,12 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-// How long a rank that gives up waits until the others have read why.
+// Time for which a rank that gives up waits until the others have read the reason.
 constexpr milliseconds kParting = 1000ms;
 
 }  // namespace
 
-// Owns a descriptor that makes a thread look at once.
+// Owns a descriptor that wakes a thread at once.
 class Bell {
  public:
   Bell() : bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -54,7 +54,7 @@ class ClockQuestion {
  public:
   explicit ClockQuestion(std::uint64_t number) : number_(number) {}
   std::uint64_t number() const { return number_; }
-  // Returns how rank 0 broke the protocol, or nothing.
+  // Takes the answer. Returns how rank 0 broke the protocol, or nullopt.
   std::optional<std::string> take_answer(const Message& pong) {
     const auto there = unpacked<Seconds>(pong.bytes);
     if (offset_ || pong.number != number_ || !there) return kUnasked;
@@ -72,16 +72,16 @@ class ClockQuestion {
   std::optional<ClockOffset> offset_;
 };
 
-// A failure of the run. `first_hand`: found by this rank, which tells the others; what another rank
-// found reaches them by way of rank 0.
+// A failure of the run. `first_hand`: this rank found it and tells the others; failures found by
+// other ranks arrive from rank 0.
 struct Failure {
   std::string text;
   bool first_hand = false;
 };
 
-// Owns the channel's thread, which alone hears the others, and the failure that it finds first. Its
-// callers share its state behind `mutex_`: they send by themselves and wait on `changed_` for what
-// the thread finds.
+// Owns the channel's thread, the only one that receives, and the first failure that it finds.
+// Callers share this state under `mutex_`: they send themselves, and wait on `changed_` for the
+// thread's results.
 class ControlChannel::Life {
  public:
   Life(const RankEnvironment& environment, const ControlChannelSettings& settings)
@@ -103,7 +103,7 @@ class ControlChannel::Life {
     thread_.join();
   }
 
-  // Waits until the ranks have met. Throws where they cannot.
+  // Waits until the ranks have met. Throws if they cannot.
   void meet() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return meeting_.met() || meeting_.failure(); });
@@ -133,14 +133,14 @@ class ControlChannel::Life {
     return best;
   }
 
-  // Returns the failure that is known, or becomes known within that time; nothing: there is none.
+  // Returns the failure, if one is known within that time; else nullopt.
   std::optional<std::string> failure(milliseconds within = milliseconds(0)) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, within, [&] { return failure_.has_value(); })) return std::nullopt;
     return failure_->text;
   }
 
-  // Returns once the others have it, or a moment later.
+  // Tells the others, and returns once they have it, or a moment later.
   void tell_failure(const std::string& text) {
     std::unique_lock lock(mutex_);
     told_ = true;
@@ -149,16 +149,16 @@ class ControlChannel::Life {
     changed_.wait(lock, [&] { return parted_; });
   }
 
-  // Once the ranks have met.
+  // Returns this rank's address. Requires that the ranks have met.
   const std::string& own_address() const { return meeting_.own_address(); }
-  // Returns the address and port of rank 0; on rank 0, of any.
+  // Returns the address and port of rank 0; on rank 0, of any rank.
   const std::string& end_of(int rank) const { return peers_.all()[index(rank)].end; }
 
  private:
-  // Everything from here to live() is called with the lock.
+  // All functions from here to live() require the lock.
 
-  // Lets the thread send what was said, and waits for it to find what comes of it. Throws where a
-  // failure or rank 0's end comes first.
+  // Lets the thread send, and waits until `found` returns true. Throws if a failure or rank 0's end
+  // comes first.
   template <typename Found>
   void wait_for(std::unique_lock<std::mutex>& lock, Found found) {
     bell_.ring();
@@ -176,18 +176,18 @@ class ControlChannel::Life {
     changed_.notify_all();
   }
 
-  // The first failure decides.
+  // Notes a failure; the first one decides.
   void note_failure(const Failure& failure) {
     if (!meeting_.met()) return meeting_.fail(failure.text, failure.first_hand, peers_);
     if (!failure_ && !leaving_) set_failure(failure);
   }
 
-  // Notes what this rank has found, where it has.
+  // Notes a failure that this rank found, if there is one.
   void note_found(const std::optional<std::string>& text) {
     if (text) note_failure({*text, finds_first_hand_});
   }
 
-  // Notes how a rank has broken the protocol, where it has. Nothing else of it is heard.
+  // Notes how a rank broke the protocol, if it did. Its further messages are ignored.
   void note_broken(Peer& peer, const std::optional<std::string>& how) {
     if (!how) return;
     peer.state = Peer::State::kGone;
@@ -206,7 +206,7 @@ class ControlChannel::Life {
         if (message.number == 0 && message.bytes.empty()) return;
         return note_broken(*peer, "it sent something that is no message");
       case MessageKind::kClose:
-        // In order, once all is done; whoever still waits for that rank learns so.
+        // It ends in order; a rank that still waits for it learns so.
         peers_.send(*peer, MessageKind::kClose);
         peer->state = Peer::State::kGone;
         first_left_ = !is_first_;
@@ -221,7 +221,7 @@ class ControlChannel::Life {
     changed_.notify_all();
   }
 
-  // Takes another rank's message on rank 0. Returns how it broke the protocol, or nothing.
+  // Takes another rank's message on rank 0. Returns how it broke the protocol, or nullopt.
   std::optional<std::string> take_of_rank(Peer& peer, const Message& message) {
     if (message.kind == MessageKind::kShare) {
       return gathering_.take_share(peer, message, meeting_.met(), peers_);
@@ -231,7 +231,7 @@ class ControlChannel::Life {
     return std::nullopt;
   }
 
-  // Takes rank 0's message on another rank. Returns how it broke the protocol, or nothing.
+  // Takes rank 0's message on another rank. Returns how it broke the protocol, or nullopt.
   std::optional<std::string> take_of_first(const Message& message) {
     if (meeting_.take_answer(message, peers_)) return std::nullopt;
     if (message.kind == MessageKind::kAll) return gathering_.take_all(peers_.first(), message);
@@ -247,7 +247,7 @@ class ControlChannel::Life {
     }
   }
 
-  // False where more has come: who talks without end keeps nobody from looking after the others.
+  // Takes messages; false: more are waiting. A peer that sends without end cannot block the checks.
   bool hear() {
     constexpr int kMost = 1000;
     while (const auto event = peers_.messenger().event()) take_event(*event);
@@ -267,7 +267,7 @@ class ControlChannel::Life {
     lock.lock();
   }
 
-  // Is the thread: until a failure is known or this rank leaves.
+  // Runs the thread, until a failure is known or this rank leaves.
   void live() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -290,7 +290,7 @@ class ControlChannel::Life {
     }
   }
 
-  // Says goodbye, behind what is still to be said, and waits until the others have heard it.
+  // Says goodbye after all other messages, and waits until the others have heard it.
   void part(std::unique_lock<std::mutex>& lock, milliseconds most) {
     peers_.send_all(MessageKind::kClose);
     const auto deadline = LiveClock::now() + most;
@@ -316,7 +316,7 @@ class ControlChannel::Life {
 
   const ControlChannelSettings& settings_;
   const bool is_first_;          // this rank is rank 0
-  const bool finds_first_hand_;  // where rank 0 is gone the lowest of the others reports it
+  const bool finds_first_hand_;  // rank 1 reports the failure of rank 0
   const Bell bell_;
   std::thread thread_;
 
@@ -328,9 +328,9 @@ class ControlChannel::Life {
   std::optional<ClockQuestion> question_;  // the last one
   std::optional<Failure> failure_;
   bool told_ = false;        // the failure is this rank's own
-  bool parted_ = false;      // the others have read why
-  bool leaving_ = false;     // this rank, in order
-  bool first_left_ = false;  // rank 0 has, in order
+  bool parted_ = false;      // the others have read the reason
+  bool leaving_ = false;     // this rank leaves in order
+  bool first_left_ = false;  // rank 0 left in order
 };
 
 Seconds ControlChannel::now() {

@@ -9,8 +9,8 @@
 namespace syncline::live {
 namespace {
 
-// A digest that differs for any difference that is not made on purpose: multiply and rotate, eight
-// bytes at a time. Zeros of either sign are the same value.
+// Returns a digest that differs for any accidental difference: multiply and rotate, eight bytes at
+// a time. Zeros of either sign are the same value.
 std::uint64_t digest(const run::RankGradients& gradients) {
   std::uint64_t sum = 0x9e3779b97f4a7c15ULL;
   const auto mix = [&](std::uint64_t word) {
@@ -47,7 +47,7 @@ run::Gradients expected(const Workload& workload, const plan::Plan& plan, std::u
       .gradients;
 }
 
-// The unit of rounding of the coarsest format in which the plan's buckets are summed.
+// Returns the unit of rounding of the coarsest format in which the plan's buckets are summed.
 double rounding_of(const plan::Plan& plan) {
   double worst = 0x1p-24;
   for (const auto& bucket : plan.buckets) {
@@ -85,8 +85,8 @@ bool values_match(ControlChannel& channel, const Workload& workload, const plan:
   const auto rank = static_cast<std::size_t>(channel.rank());
   if (values == run::SampleValues::kReal) {
     const auto wanted = expected(workload, plan, seed, values, periods);
-    // Values lie within six; a sum of N rounds at most N times, each by less than its largest
-    // partial sum allows; the layouts' own roundings are one more.
+    // Values are within +-6. A sum of N rounds at most N times, each by its largest partial sum at
+    // most; the layouts' own roundings are one more.
     constexpr double kLargest = 6;
     const double ranks = plan.ranks;
     const double tolerance = rounding_of(plan) * kLargest * ranks * (ranks + 1);

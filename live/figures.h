@@ -1,5 +1,5 @@
-// Figures that ranks give each other: their bytes, as one machine has them. What comes from another
-// rank is counted before it is read. And whether their values are right.
+// Figures that ranks exchange: their bytes, as one machine stores them. Bytes from another rank are
+// counted before they are read. Also the check of gradients' values.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ std::string bytes_of(const std::vector<T>& figures) {
   return bytes;
 }
 
-// What `rank` gave. Throws MachineError where the bytes are no whole number of figures.
+// Returns the figures that `rank` gave. Throws MachineError unless they are whole.
 template <typename T>
 std::vector<T> figures_in(const std::string& bytes, const ControlChannel& channel, int rank) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -33,7 +33,7 @@ std::vector<T> figures_in(const std::string& bytes, const ControlChannel& channe
   return figures;
 }
 
-// The same, where it must be so many.
+// Returns the figures of `rank`. Throws MachineError unless there are `count`.
 template <typename T>
 std::vector<T> figures_in(const std::string& bytes, const ControlChannel& channel, int rank,
                           std::size_t count) {
@@ -43,16 +43,15 @@ std::vector<T> figures_in(const std::string& bytes, const ControlChannel& channe
                               std::to_string(count) + " are expected");
 }
 
-// Of the gradients that ranks compare.
+// Seed of the gradients that ranks compare.
 inline constexpr std::uint64_t kSampleSeed = 1;
 
-// Whether an exchange left on every rank what the host executor says it should. Called on all ranks
-// together, with this rank's gradients after one or more periods from
-// sample_gradients(..., seed, values). Integers must be equal to the last bit: rank 0 computes all
-// ranks' results and the ranks compare digests. Real values may differ by rounding: every rank
-// computes them. Outer steps follow one from the other, over so many periods; all else comes out
-// the same in each. The answer is the same everywhere. Costs rank 0 (with real values: every rank)
-// the memory of all ranks' gradients several times over.
+// Returns true if an exchange gave every rank the values of the host executor. A collective call,
+// with this rank's gradients after one or more periods from sample_gradients(..., seed, values).
+// Integers must be equal to the last bit: rank 0 computes all ranks' results and the ranks compare
+// digests. Real values may differ by rounding: every rank computes them. Outer steps build on each
+// other, over `periods`; all other results are the same in each. The answer is the same on all
+// ranks. Needs the memory of all ranks' gradients several times on rank 0 (real values: on all).
 bool values_match(ControlChannel& channel, const Workload& workload, const plan::Plan& plan,
                   const run::RankGradients& result, std::uint64_t seed, run::SampleValues values,
                   int periods);

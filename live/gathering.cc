@@ -23,7 +23,7 @@ std::string joined(const std::vector<std::string>& values) {
   return text;
 }
 
-// Reads so many values out of one; nothing where they are not so many.
+// Reads `count` values out of one; nullopt if they are more or fewer.
 std::optional<std::vector<std::string>> split(const std::string& text, int count) {
   std::vector<std::uint64_t> lengths(static_cast<std::size_t>(count));
   std::size_t at = lengths.size() * sizeof lengths[0];
@@ -76,7 +76,7 @@ std::optional<std::string> Gathering::take_share(Peer& peer, const Message& shar
   return std::nullopt;
 }
 
-// Adds a rank's value. Once all have come, everyone gets all of them.
+// Adds a rank's value. The last one completes the gathering: all ranks get all values.
 void Gathering::add(int rank, std::string value, milliseconds wait_limit, Peers& peers) {
   if (stopped_) return;
   if (values_.empty()) first_came_ = LiveClock::now();

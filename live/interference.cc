@@ -10,10 +10,10 @@
 namespace syncline::live {
 namespace {
 
-constexpr Seconds kPass = kMillisecond;  // what a plan says of a pass; its operators take their own
+constexpr Seconds kPass = kMillisecond;  // a pass as planned; its operators take their own time
 constexpr int kCollectives = 16;
 
-// What a network computes: a product of square matrices, and a sum of two of them.
+// Makes the computation of a network: a product of square matrices, and a sum of two.
 Workload square_products(std::int64_t edge, std::int64_t payload) {
   Workload workload;
   workload.name = "products";
@@ -39,7 +39,7 @@ Workload square_products(std::int64_t edge, std::int64_t payload) {
   return workload;
 }
 
-// So many passes beside all-reduces of the workload's gradient; none of either is left out.
+// Makes a plan of passes during all-reduces of the workload's gradient; either may be 0.
 plan::Plan beside(const Workload& workload, int ranks, int passes, int collectives) {
   collective::Collective collective;
   collective.algorithm = collective::find_algorithm("ring");
@@ -53,7 +53,7 @@ struct Spans {
   std::vector<run::Span> collectives;
 };
 
-// This rank's in the median period by its computation.
+// Returns this rank's spans in the median period by its computation.
 Spans spans_of(LiveExecutor& executor, ControlChannel& channel, const Workload& workload,
                const plan::Plan& plan, int repeats) {
   run::Gradients input(index(plan.ranks));
@@ -81,7 +81,7 @@ Seconds median_length(const std::vector<run::Span>& spans) {
   return median(lengths);
 }
 
-// Work that takes `alone` took `whole` in all, `overlap` of it beside the other.
+// Returns the slowdown of work that takes `alone`, and took `whole` with `overlap` of it shared.
 double slowdown_of(Seconds alone, Seconds whole, Seconds overlap) {
   const Seconds done = overlap - (whole - alone);
   return done > 0 ? std::max(0.0, overlap / done - 1) : 0;
@@ -97,7 +97,7 @@ InterferenceSample measured(ControlChannel& channel, LiveExecutor& executor,
   constexpr int kFew = 4;
   InterferenceSample sample;
   sample.collective = median_length(spans(0, kCollectives).collectives);
-  // Collectives run on for longer than the computation, which some of them begin and end in.
+  // Collectives outlast the computation: some of them begin and end during it.
   const Seconds pass = length(spans(kFew, 0).computation) / kFew;
   const double passes = kCollectives / 2.5 * sample.collective / std::max(pass, 1e-9);
   const std::string count = channel.from_first(bytes_of(std::vector{std::clamp(passes, 2.0, 1e4)}));
@@ -124,7 +124,7 @@ std::vector<InterferenceSample> interference_samples(ControlChannel& channel,
                                                      std::int64_t edge, std::int64_t payload,
                                                      int repeats) {
   const Workload workload = square_products(edge, payload);
-  Device device;  // predicts what has no kernel: nothing here
+  Device device;  // predicts operators without a kernel: none here
   device.flops = device.memory = 1e12;
   std::vector<InterferenceSample> samples;
   for (const int channels : {0, 2, 4, 8, 16}) {

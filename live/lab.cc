@@ -3,19 +3,19 @@
 //             rate      tbf=   switch0 - up0 =tbf= core0 - core ...  /   =tbf    rate
 //     eth0 =tbf======= port1 /              uplink
 //
-// Each link is shaped in both directions by a token bucket (tc tbf): what a rank sends where it
-// leaves the rank, what it receives where it leaves the switch. With groups, each has a switch of
-// its own, joined to the core switch by an uplink, shaped in both directions too.
+// A token bucket (tc tbf) shapes each direction of a link: sent bytes as they leave the rank,
+// received bytes as they leave the switch. Each of several groups has a switch, joined to the core
+// switch by an uplink that is shaped in both directions too.
 //
-// Nothing of this has a name outside: the namespaces are anonymous and held by one process, and
-// that process is the first of a process namespace. The kernel ends the whole lab, with every
-// process in it, when that process dies, and kills that process when the one that runs the lab
-// dies. So there is nothing to clean up, even after SIGKILL.
+// The lab has no names outside: its namespaces are anonymous, and one process holds them, the first
+// of a process namespace. If that process dies, the kernel ends the whole lab with all its
+// processes. The kernel also kills it if the process that runs the lab dies. So no cleaning up is
+// needed, even after SIGKILL.
 //
-// A rank has its own /proc, /sys and /dev, so that processes and interfaces are the lab's and
-// nothing in them sets the machine up; its other files are everybody's. No route leads out. Its
-// command has the caller's environment and none of the rights that the lab was built with
-// (live/lab.h); ip and tc are the system's, whatever PATH says.
+// A rank has its own /proc, /sys and /dev: they show the lab's processes and interfaces, and do not
+// configure the machine. It shares all other files. No route leads out. Its command has the
+// caller's environment and none of the rights that built the lab (live/lab.h). ip and tc are the
+// system's, whatever PATH says.
 #include "live/lab.h"
 
 #include <algorithm>
@@ -35,20 +35,20 @@ constexpr double kSlowest = 1e3;     // bytes per second; tc counts in whole bit
 constexpr double kFastest = 12.5e9;  // 100 Gbit/s
 
 // The largest packet that TCP hands to a link in one piece, before it is cut to the wire's size.
-// It is what the bucket lets through at once, so it bounds how smooth a link is; smaller ones cost
-// a processor more, but on slow links there are few.
+// The bucket passes it at once, so it bounds how smooth a link is. Smaller packets need more of a
+// processor, but slow links carry few.
 constexpr double kSegment = 100e-6;      // seconds of the slowest link
 constexpr double kMostSegment = 65536;   // bytes; IPv4 has no larger ones
 constexpr double kCheapSegment = 16384;  // bytes, unless they take longer than kSlowSegment
 constexpr double kSlowSegment = 270e-6;  // seconds
-constexpr double kLeastSegment = 1600;   // bytes: one of the wire's packets
+constexpr double kLeastSegment = 1600;   // bytes: one packet of the wire
 
-// What a flow may have under way, in seconds of the slowest link: the receiver's window. Several
-// flows into one link then fit into its queue (--queue), and nothing is dropped; and a receiver
-// that gets no processor for some milliseconds does not stop its sender.
+// Limit of a flow's data in flight, in seconds of the slowest link: the receiver's window. Several
+// flows into one link then fit into its queue (--queue) without drops. A receiver that gets no
+// processor for some milliseconds does not stop its sender.
 constexpr double kWindow = 0.01;
 constexpr double kLeastWindow = 65536;  // bytes
-// What a flow may have in the queue of its own link: other messages wait behind that.
+// Limit of a flow's data in the queue of its own link, in seconds: other messages wait for it.
 constexpr double kUnsent = 0.001;
 constexpr double kLeastUnsent = 65536;  // bytes
 
@@ -70,7 +70,7 @@ std::int64_t segment(const LabOptions& options) {
   return std::llround(std::clamp(rate * kSegment, least, kMostSegment));
 }
 
-// What can wait in the queue, beside the packets that pass at once.
+// Returns the bytes that can wait in the queue, besides the packets that pass at once.
 std::int64_t queue_bytes(const LabOptions& options, double rate) {
   return std::max(std::llround(rate * options.queue), 4LL * segment(options));
 }
@@ -92,7 +92,7 @@ class Planner {
   }
 
  private:
-  // As the kernel reads sets of processors: hexadecimal, in groups of 32 bits.
+  // Returns a set of processors as the kernel reads it: hexadecimal, in groups of 32 bits.
   static std::string mask(int processors) {
     constexpr int kGroup = 32;
     const int full = (processors - 1) / kGroup;
@@ -121,7 +121,7 @@ class Planner {
     run(kHub, "ip link set " + name + " up");
   }
 
-  // Up on a switch, and shaped in the direction away from it.
+  // Connects a port to a switch, shaped in the direction away from it, and starts it.
   void add_port(const std::string& port, const std::string& bridge, double rate) {
     run(kHub, "ip link set " + port + " addrgenmode none");
     run(kHub, "ip link set " + port + " master " + bridge);
@@ -169,19 +169,19 @@ class Planner {
     set_tcp(rank);
   }
 
-  // Whatever the machine's own settings, so that figures of two machines compare.
+  // Sets TCP the same on all machines, so that their figures compare.
   void set_tcp(int rank) {
     const auto set = [&](const std::string& name, const std::string& value) {
       plan_.settings.push_back({rank, "/proc/sys/net/ipv4/" + name, value});
     };
-    // The one that every kernel has and every namespace may choose.
+    // Every kernel has it, and every namespace may choose it.
     set("tcp_congestion_control", "reno");
     const double rate = slowest(options_);
     const std::string whole = number(window());
     if (options_.latency == 0) {
       set("tcp_rmem", "4096 65536 " + whole);
     } else {
-      // Wide from the first message on. The kernel keeps half of a buffer for its own.
+      // Wide from the first message on. The kernel uses half of a buffer for itself.
       const std::string twice = number(2 * window());
       set("tcp_rmem", "4096 " + twice + " " + twice);
       set("tcp_wmem", "4096 " + twice + " " + twice);
@@ -190,19 +190,19 @@ class Planner {
     set("tcp_limit_output_bytes", number(std::max(rate * kUnsent, kLeastUnsent)));
   }
 
-  // Packets that leave a queue on one processor and then on another would overtake each other on
-  // the far side, and TCP would send them twice: there each flow keeps to one processor.
+  // Keeps each flow on one processor. Packets that leave a queue on different processors would
+  // overtake each other on the far side, and TCP would send them twice.
   void in_order(int where, const std::string& device) {
     plan_.settings.push_back(
         {where, "/sys/class/net/" + device + "/queues/rx-0/rps_cpus", all_processors_});
   }
 
-  // What a flow may have under way: there and back, and a little in queues.
+  // Returns the bytes in flight of a flow: for both directions, and for some time in queues.
   double window() const {
     return std::max(slowest(options_) * (kWindow + 2 * options_.latency), kLeastWindow);
   }
 
-  // A long link carries its rate from the first message on, not once TCP has dared to.
+  // Lets a long link carry its full rate from the first message on, without TCP's slow start.
   void begin_fast(int rank) {
     constexpr double kPacket = 1448;  // bytes of payload
     const std::string packets = number(std::ceil(window() / kPacket));
@@ -273,7 +273,7 @@ void check_lab(const LabOptions& options) {
 
 std::int64_t lab_burst(const LabOptions& options, double rate) {
   if (options.burst != 0) return options.burst;
-  // Two segments, and what the link sends while the timer that refills the bucket is late.
+  // Two segments, and the bytes of the time by which the bucket's timer may be late.
   constexpr double kLate = 100e-6;  // seconds
   return 2 * segment(options) + std::llround(rate * kLate);
 }
@@ -294,12 +294,12 @@ std::map<std::string, std::string> lab_environment(const LabOptions& options, in
           {"LOCAL_RANK", "0"},
           {"LOCAL_WORLD_SIZE", "1"},
           {"MASTER_ADDR", lab_address(0)},
-          // Rank 0's namespace is new: every port is free, and none of the range that the kernel
-          // gives away (32768 and up) can take this one.
+          // Rank 0's namespace is new: all its ports are free, and this one is below the range that
+          // the kernel assigns (32768 and up).
           {"MASTER_PORT", "29500"},
           {"GLOO_SOCKET_IFNAME", "eth0"},
           {"NCCL_SOCKET_IFNAME", "eth0"},
-          // Or NCCL takes the ranks for one machine and goes around the network.
+          // Otherwise NCCL takes the ranks for one machine and bypasses the network.
           {"NCCL_HOSTID", "lab-rank" + std::to_string(rank)}};
 }
 

@@ -1,4 +1,4 @@
-// A lab: every rank in a network namespace of its own, behind a shaped link, on this one machine.
+// A lab: every rank in a network namespace of its own, at a shaped link, on this one machine.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ struct LabOptions {
   int groups = 1;          // ranks are assigned to groups in equal blocks
   double rate = 0;         // bytes per second, each way, of every rank's link
   double uplink = 0;       // bytes per second, each way, of every group; with groups > 1
-  double latency = 0;      // seconds, one way, added to what a rank sends
+  double latency = 0;      // seconds, one way, added to packets that a rank sends
   double queue = 0.05;     // seconds that a packet may wait in a link's queue before it is dropped
-  std::int64_t burst = 0;  // bytes that an idle link lets through at once; 0: chosen by rate
+  std::int64_t burst = 0;  // bytes that an idle link passes at once; 0: chosen by rate
 };
 
-// One command (ip or tc, with its arguments) run inside a namespace. "tap NAME": a network device
-// of the lab's own; of two of these, one behind the other, packets go from each to the other, those
-// of the first late.
+// One command (ip or tc, with its arguments) run inside a namespace. "tap NAME" makes a network
+// device of the lab. Two consecutive ones are a cable: packets pass between them, and those of the
+// first are delayed.
 struct LabCommand {
   static constexpr int kHub = -1;
   int where = kHub;  // a rank, or the hub
   std::vector<std::string> words;
 };
 
-// A file below /proc/sys/net or /sys/class/net, of which every namespace has its own.
+// A file below /proc/sys/net or /sys/class/net; each namespace has its own.
 struct LabSetting {
   int where = LabCommand::kHub;
   std::string path;
@@ -38,28 +38,28 @@ struct LabSetting {
 
 struct LabPlan {
   std::vector<LabCommand> commands;
-  std::vector<LabSetting> settings;  // once the commands have made what is set
+  std::vector<LabSetting> settings;  // written after all commands
 };
 
-// "1gbit", "2.5gbit", "500mbit", "64kbit": bytes per second. Throws InputError that begins with
-// `what`.
+// Returns bytes per second of "1gbit", "2.5gbit", "500mbit" or "64kbit". Throws InputError that
+// begins with `what`.
 double lab_rate(const std::string& text, const std::string& what);
 
-// Throws InputError, by the names of the verb's options.
+// Throws InputError for invalid options, by their names on the command line.
 void check_lab(const LabOptions& options);
 
-// Bytes that a link lets through at once after it was idle.
+// Returns the bytes that a link passes at once after it was idle.
 std::int64_t lab_burst(const LabOptions& options, double rate);
 
-// For a machine with so many processors.
+// Returns the commands and settings, for a machine with this number of processors.
 LabPlan plan_lab(const LabOptions& options, int processors);
 
 int lab_group(const LabOptions& options, int rank);
 std::string lab_address(int rank);  // IPv4, inside the lab
-// A rank's environment: torchrun's variables, and which network interface to use.
+// Returns a rank's environment: torchrun's variables, and the network interface to use.
 std::map<std::string, std::string> lab_environment(const LabOptions& options, int rank);
 
-// As if the cable of this rank were pulled out of its switch.
+// Disconnects a rank from its switch, as if its cable were pulled out.
 struct LabCut {
   int rank = 0;
   double at = 0;  // seconds after the ranks were started
@@ -72,30 +72,29 @@ struct LabRun {
   ProcessRules rules;  // its acts are ignored
 };
 
-// Builds the lab, runs the command in every rank, and takes the lab down. Rank 0's standard output
-// goes to ours, that of others nowhere; everybody's standard error to ours. Throws InputError, and
-// MachineError where the machine does not permit a lab or lacks what it needs.
+// Builds the lab, runs the command in every rank, and takes the lab down. Our standard output is
+// rank 0's (that of others is dropped), our standard error that of all. Throws InputError, and
+// MachineError if the machine does not permit a lab or lacks its tools.
 JobEnd run_lab(const LabRun& run);
 
-// What the ranks of a lab may do on its machine: the lab needs root to be built, they do not.
+// Limits of the ranks' rights on the machine: building the lab needs root, they run without.
 
-// In a mount namespace of its own: what sets the kernel up (/proc/sys, /sys, control groups and
-// more) can be read alone, here and wherever it is mounted once more, and /dev has no disk, no
-// kernel log and no memory, only terminals, shared memory, accelerators and the likes of /dev/null.
-// No user namespace can be made, inside which all of this could be mounted anew. Throws
-// MachineError.
+// Makes a mount namespace in which files that configure the kernel (/proc/sys, /sys, control groups
+// and more) are read-only, also at other mounts of them. /dev has no disk, kernel log or memory,
+// only terminals, shared memory, accelerators and the likes of /dev/null. No user namespace can be
+// made, inside which all of this could be mounted anew. Throws MachineError.
 void cover_machine();
 
-// Of this process and whatever it starts: nothing over networks, mounts, modules, devices and other
-// users' processes is left. Under sudo (SUDO_UID, SUDO_GID) it becomes that user again, for good;
-// root itself keeps what it may do with files, priorities and locked memory. Throws MachineError.
+// Removes this process's and its children's rights over networks, mounts, modules, devices and
+// other users' processes. Under sudo (SUDO_UID, SUDO_GID) it becomes that user again, for good;
+// root keeps its rights over files, priorities and locked memory. Throws MachineError.
 void drop_rights();
 
-// What names the user in the environment, where drop_rights() makes it another than it was.
+// Returns the variables that name the user whom drop_rights() changes to; empty if it does not.
 std::map<std::string, std::string> environment_of_user();
 
-// The file of one of the system's programs, from the folders where only root can put one, whatever
-// PATH says. Throws MachineError where it is in none of them.
+// Returns the path of a system program, from folders that only root can write, whatever PATH says.
+// Throws MachineError if none of them has it.
 std::string system_program(const std::string& name);
 
 }  // namespace syncline::live

@@ -1,5 +1,5 @@
-// The lab's processes: the one that called (outside), the keeper (first of a process namespace, in
-// the hub's network), and under it ip, tc and the ranks.
+// The lab's processes: the caller (outside), the keeper (first of a process namespace, in the hub's
+// network), and under it ip, tc and the ranks.
 
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -41,7 +41,7 @@ using PlainJson = nlohmann::json;
                      (permission ? "; a lab needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN)" : ""));
 }
 
-using Descriptor = Socket;  // closes what it holds, a pipe, a file or a device too
+using Descriptor = Socket;  // closes its pipe, file or device
 
 std::string all_of(int descriptor) {
   std::string text;
@@ -75,8 +75,8 @@ void enter(const Descriptor& network) {
   if (::setns(network.fd(), CLONE_NEWNET) != 0) refused("entering a network namespace");
 }
 
-// The interfaces of this network instead of those of the machine; control groups stay what they
-// were.
+// Mounts a /sys that shows the interfaces of this network, not the machine's; control groups stay
+// unchanged.
 void own_sys() {
   if (::unshare(CLONE_NEWNS) != 0) refused("a mount namespace");
   const Descriptor groups(::open("/sys/fs/cgroup", O_PATH | O_CLOEXEC));
@@ -92,7 +92,7 @@ void own_proc() {
   if (::mount("proc", "/proc", "proc", 0, nullptr) != 0) refused("mounting /proc");
 }
 
-// The namespaces, as one process holds them.
+// Owns the namespaces, as descriptors of one process.
 class Networks {
  public:
   explicit Networks(int ranks) : hub_(this_network()) {
@@ -106,7 +106,7 @@ class Networks {
     return where == LabCommand::kHub ? hub_ : ranks_.at(static_cast<std::size_t>(where));
   }
 
-  // /sys shows the interfaces of whoever mounted it: a process of its own mounts one to write to.
+  // Writes a setting, in a child process: /sys shows the interfaces of the process that mounted it.
   void set(const LabSetting& setting) const {
     child(setting.where, setting.path + " = " + setting.value, [&] {
       if (setting.path.starts_with("/sys/")) own_sys();
@@ -131,7 +131,7 @@ class Networks {
     std::vector<char*> argv;
     for (auto& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
-    // As root, so nothing of the caller's PATH and environment has a say in it.
+    // Run as root, so the caller's PATH and environment are not used.
     std::string path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
     std::string language = "LC_ALL=C";
     char* const environment[] = {path.data(), language.data(), nullptr};
@@ -142,7 +142,7 @@ class Networks {
     });
   }
 
-  // A device whose packets are read and written here, as large as TCP hands them on.
+  // Returns a device whose packets are read and written here, in pieces as large as TCP's.
   Descriptor tap(const LabCommand& command) const {
     enter(at(command.where));
     Descriptor device(::open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK));
@@ -158,7 +158,7 @@ class Networks {
   }
 
  private:
-  // Does the work in a process inside that network. What it says on failing becomes the error.
+  // Does the work in a child process inside that network. Its output on failure becomes the error.
   void child(int where, const std::string& what, const std::function<void()>& work) const {
     Pipe said = make_pipe();
     const pid_t pid = ::fork();
@@ -190,8 +190,8 @@ class Networks {
   std::vector<Descriptor> ranks_;
 };
 
-// Passes packets on between the two devices of each cable: what comes from the first is held back.
-// In a process of its own, ahead of all ranks, which ends with the keeper.
+// Passes packets between the two devices of each cable, and delays those from the first. Runs in a
+// process of its own, with priority over all ranks, which ends with the keeper.
 class Delay {
  public:
   Delay(const std::vector<Descriptor>& devices, double seconds)
@@ -220,7 +220,7 @@ class Delay {
   [[noreturn]] void pass() const {
     std::vector<pollfd> ends;
     for (const Descriptor& device : devices_) ends.push_back({device.fd(), POLLIN, 0});
-    std::deque<Held> held;  // all for as long: in order
+    std::deque<Held> held;  // all for the same time: in order
     std::string packet(1 << 17, '\0');
     for (;;) {
       timespec wait{1, 0};
@@ -246,7 +246,7 @@ class Delay {
     }
   }
 
-  // A device that is down takes nothing, as a cable that was pulled.
+  // A device that is down takes no packets, like a pulled cable.
   static void hand_on(int to, const char* packet, std::size_t size) {
     [[maybe_unused]] const auto written = ::write(to, packet, size);
   }
@@ -260,7 +260,7 @@ JobEnd in_the_lab(const LabRun& run) {
   const Networks networks(run.options.ranks);
   const auto processors = static_cast<int>(::sysconf(_SC_NPROCESSORS_CONF));
   const LabPlan plan = plan_lab(run.options, processors);
-  std::vector<Descriptor> devices;  // two a cable
+  std::vector<Descriptor> devices;  // two per cable
   for (const auto& command : plan.commands) {
     if (command.words.front() == "tap") {
       devices.push_back(networks.tap(command));
@@ -320,13 +320,13 @@ JobEnd from_json(const PlainJson& json) {
   return end;
 }
 
-// The keeper's life, from its first instruction to its last.
+// Runs the keeper, from its first instruction to its last.
 [[noreturn]] void keep(const LabRun& run, Pipe& alive, Pipe& answer) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   alive.write = Descriptor();
   pollfd gone{alive.read.fd(), POLLIN, 0};
-  if (::poll(&gone, 1, 0) != 0) ::_exit(1);  // died before we asked to be told
-  ::setpgid(0, 0);  // the terminal's Ctrl-C comes through the one who called, once
+  if (::poll(&gone, 1, 0) != 0) ::_exit(1);  // died before PR_SET_PDEATHSIG
+  ::setpgid(0, 0);                           // the caller passes on the terminal's Ctrl-C, once
   answer.read = Descriptor();
   PlainJson said;
   try {
@@ -336,13 +336,13 @@ JobEnd from_json(const PlainJson& json) {
   } catch (const std::exception& error) {
     said["machine"] = error.what();
   }
-  // What was written on a command line need not be UTF-8.
+  // The words of a command line need not be UTF-8.
   const std::string text = said.dump(-1, ' ', false, PlainJson::error_handler_t::replace);
   [[maybe_unused]] const auto written = ::write(answer.write.fd(), text.data(), text.size());
   ::_exit(0);
 }
 
-// Signals that are meant for the ranks go to the keeper, who knows what to do with them.
+// Waits for the keeper, and passes on signals that are meant for the ranks.
 void wait_for(pid_t keeper, const WaitedSignals& signals) {
   constexpr double kWhile = 60;  // seconds
   while (::waitpid(keeper, nullptr, WNOHANG) == 0) {
@@ -357,7 +357,7 @@ JobEnd run_lab(const LabRun& run) {
   check_lab(run.options);
   Pipe alive = make_pipe();
   Pipe answer = make_pipe();
-  // Also in the keeper, from its first moment: a signal that comes while it builds waits.
+  // Also in the keeper, from its first moment: a signal during its building waits.
   const WaitedSignals signals;
   std::fflush(nullptr);
   const auto keeper = static_cast<pid_t>(::syscall(

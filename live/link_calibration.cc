@@ -20,13 +20,13 @@ namespace {
 
 constexpr std::int64_t kProductEdge = 4096;
 
-// One thing that is timed: `count` equal collectives one behind the other, or an encoding.
+// One timed thing: `count` equal collectives one after the other, or an encoding.
 struct Probe {
   std::string what;
   plan::Plan plan;
-  collective::Collective collective;  // as many as count
+  collective::Collective collective;  // all are alike
   int count = 1;
-  std::optional<std::size_t> tier;  // whose curve it gives a point of
+  std::optional<std::size_t> tier;  // the tier whose curve gets a point
 };
 
 Workload one_tensor(std::int64_t elements) {
@@ -44,8 +44,8 @@ Probe probe_of(std::string what, const collective::Collective& collective, int r
   return {std::move(what), equal_collectives(collective, ranks, count, 0), collective, count, {}};
 }
 
-// Payloads in elements that every number of ranks divides: a factor of two apart up to 2 MiB, where
-// thresholds of transports lie, then of four.
+// Returns payloads in elements that every number of ranks divides: a factor of 2 apart up to 2 MiB,
+// in the range of transports' thresholds, then of 4.
 std::vector<std::int64_t> sizes_up_to(std::int64_t largest, int ranks) {
   constexpr std::int64_t kLeast = 1024;
   constexpr std::int64_t kFine = 2 << 20;
@@ -57,15 +57,14 @@ std::vector<std::int64_t> sizes_up_to(std::int64_t largest, int ranks) {
   return sizes;
 }
 
-// Many small ones, so that the step around them weighs little, and together more than a processor
-// keeps at hand: a network's gradients are not in its cache either. Of large ones a single one.
+// Returns the number of collectives of a probe. Small ones are many: the step around them weighs
+// little, and together they exceed a processor's cache, as a network's gradients do.
 int count_for(std::int64_t bytes) {
   constexpr std::int64_t kEnough = 16 << 20;
   return static_cast<int>(std::clamp<std::int64_t>(kEnough / bytes, 1, 32));
 }
 
-// Where a kind of collective was run: on `tier` as its outermost one, to be its curve; or as a
-// check.
+// A kind of collective to measure: for the curve of its outermost tier `tier`, or as a check.
 struct Series {
   std::string what;
   collective::CollectiveKind kind = collective::CollectiveKind::kAllReduce;
@@ -110,7 +109,7 @@ std::vector<Probe> link_probes(const Cluster& shape, std::int64_t largest) {
   return probes;
 }
 
-// Median step time of a plan, the first step left out.
+// Returns the median step time of a plan, without the first step.
 Seconds step_time(LiveExecutor& executor, const plan::Plan& plan, const run::Gradients& input,
                   int repeats) {
   const auto ends = executor.run(plan, input, repeats + 1).timeline.period_ends;
@@ -119,15 +118,15 @@ Seconds step_time(LiveExecutor& executor, const plan::Plan& plan, const run::Gra
   return median(steps);
 }
 
-// Everyone fits rank 0's figures, to the last bit.
+// Gives all ranks rank 0's figures, so that their fits are equal to the last bit.
 template <typename Figure>
 void share_first(ControlChannel& channel, std::vector<Figure>& figures) {
   figures = figures_in<Figure>(channel.from_first(bytes_of(figures)), channel, 0, figures.size());
 }
 
-// What a collective costs before its first round: an all-reduce by ring takes twice the rounds of
-// an all-gather with the same messages, so twice the one less the other leaves it. Of small
-// payloads, where it is not lost in the transfer.
+// Returns a collective's cost before its first round. A ring all-reduce takes twice the rounds of
+// an all-gather with the same messages, so the cost is 2 * gather - reduce. Uses small payloads: in
+// larger ones it is lost in the transfer.
 Seconds fixed_cost(const std::vector<Probe>& probes,
                    const std::vector<measure::LinkSample>& samples, int ranks) {
   constexpr std::int64_t kSmall = 16 << 10;
@@ -160,7 +159,7 @@ void fit_links(const std::vector<Probe>& probes, LinkCalibration& calibration) {
     cost::StepPoint point{static_cast<double>(collective.bytes()) / collective.groups.size,
                           std::max(all, 1e-9) / steps};
     cost::StepCurve& curve = calibration.curves[*probes[i].tier];
-    // More bytes take no less time: what looks otherwise is noise.
+    // More bytes take no less time: a decrease is noise.
     constexpr double kRise = 1.0001;
     if (!curve.empty()) point.seconds = std::max(point.seconds, curve.back().seconds * kRise);
     curve.push_back(point);
@@ -176,8 +175,8 @@ void fit_links(const std::vector<Probe>& probes, LinkCalibration& calibration) {
   }
 }
 
-// The cluster's interference is that of the library's own number of channels. Beside it stands what
-// others take.
+// Sets the cluster's interference to that of the library's own number of channels, and lists the
+// samples of other numbers too.
 void set_overlap(const std::vector<InterferenceSample>& samples, Bytes payload,
                  LinkCalibration& calibration) {
   Overlap& overlap = calibration.cluster.device.overlap;
@@ -296,7 +295,7 @@ void set_measured_links(const LinkCalibration& calibration, Json& json) {
   const Cluster& measured = calibration.cluster;
   constexpr int kDigits = 6;
   const auto set_tier = [&](std::size_t t, Json& place) {
-    Tier tier;  // the figures that were measured, nothing else
+    Tier tier;  // only the measured figures
     tier.latency = measured.tiers[t].latency;
     tier.bandwidth = measured.tiers[t].bandwidth;
     Json keys = input::tier_json(tier, calibration.curves[t], kDigits);

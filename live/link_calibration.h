@@ -1,8 +1,8 @@
-// Links measured by the ranks themselves: ring all-reduces of many sizes are run by a live
-// executor, as a plan would run them, inside the groups of each tier. What a round of them takes,
-// by the bytes that a rank sends in it, is the tier's curve (core/cost/step_cost_model.h), which
-// costs every other collective; all-gathers and all-reduces across groups are measured too, to show
-// how well it does. The device's rate of encoding is fitted to encodings.
+// Links measured by the ranks themselves: a live executor runs ring all-reduces of many sizes, as a
+// plan would, inside the groups of each tier. A round's time by the bytes that a rank sends in it
+// is the tier's curve (core/cost/step_cost_model.h), which gives the cost of all collectives. As a
+// check, all-gathers and all-reduces across groups are measured too. The device's rate of encoding
+// is fitted.
 #pragma once
 
 #include <string>
@@ -15,16 +15,16 @@
 namespace syncline::live {
 
 struct LinkCalibration {
-  Cluster cluster;  // as given, with what was measured in place, and the curves as its cost model
+  Cluster cluster;  // as given, with the measured figures, and the curves as its cost model
   std::vector<cost::StepCurve> curves;  // by tier
   std::vector<measure::LinkSample> samples;
 };
 
-// A backend whose computation is the workload's operators on `device`, with so many channels for
-// each communicator; 0: as many as its library takes by itself.
+// Makes a backend that runs the workload's operators on `device`, with `channels` channels per
+// communicator; 0: the library's own choice.
 using ComputingExecutor = std::function<LiveExecutorFactory(const Device& device, int channels)>;
 
-// What computation and all-reduces lose to each other, as shares of their time alone.
+// Slowdowns of computation and all-reduces at the same time, as shares of their times alone.
 struct InterferenceSample {
   int channels = 0;  // 0: the library's own choice
   Seconds computation = 0;
@@ -33,8 +33,8 @@ struct InterferenceSample {
   double collective_slowdown = 0;
 };
 
-// Products of matrices of `edge` x `edge` beside all-reduces of `payload` bytes. Called on all
-// ranks together; the figures are each rank's own. Empty where ranks share a device.
+// Measures products of `edge` x `edge` matrices during all-reduces of `payload` bytes. A collective
+// call; the figures are each rank's own. Empty if ranks share a device.
 std::vector<InterferenceSample> interference_samples(ControlChannel& channel,
                                                      const ComputingExecutor& computing,
                                                      std::int64_t edge, std::int64_t payload,
@@ -43,45 +43,45 @@ std::vector<InterferenceSample> interference_samples(ControlChannel& channel,
 struct LinkCalibrationSettings {
   std::int64_t largest = 32 << 20;  // bytes of the largest payload
   int repeats = 5;
-  // Whose encodings are timed too; nullptr: none, and the device's rate stays as it is.
+  // Times the encodings of this codec too; nullptr: the device's rate stays unchanged.
   const compress::Codec* codec = nullptr;
-  // Measures interference; null: the device's stays as it is.
+  // Measures interference; null: the device's stays unchanged.
   ComputingExecutor computing = nullptr;
 };
 
-// A step of equal collectives one behind the other: beside a computation, or behind one of no time.
+// Returns a step of equal collectives one after the other: during a computation, or after one that
+// takes no time.
 plan::Plan equal_collectives(const collective::Collective& collective, int ranks, int count,
                              Seconds computation);
 
-// A cluster of so many nodes of so many ranks whose links all wait to be measured.
+// Returns a cluster of these nodes and ranks; its links are placeholders until measured.
 Cluster unmeasured_cluster(const std::string& name, int nodes, int ranks_per_node);
 
-// `shape`: nodes, ranks a node and tiers are taken from it, their figures replaced. Called on all
-// ranks together; the result is the same everywhere. Requires as many ranks in the shape as have
-// joined.
+// Measures the links of `shape`: its nodes, ranks per node and tiers stay, their figures are
+// replaced. A collective call; the result is the same on all ranks. Requires that the shape has as
+// many ranks as the channel.
 LinkCalibration calibrate_links(ControlChannel& channel, const LiveExecutorFactory& backend,
                                 const Cluster& shape, const LinkCalibrationSettings& settings);
 
-// The measured keys of a cluster's JSON, put into `json` (a cluster as scenarios have it).
+// Puts the measured keys into `json`, a cluster as in scenarios.
 void set_measured_links(const LinkCalibration& measured, Json& json);
 
-// What encoding costs on this machine, measured by the ranks themselves: they encode and decode as
-// in a plan, all at once, and the figures of the device that cost it are fitted to the times.
-// One of several sizes:
+// Times of encoding on this machine, measured by the ranks: they encode and decode as in a plan,
+// all at once, and the device's figures are fitted to the times. A sample of one size:
 struct CodecSample {
   measure::LinkSample sample;
-  double traffic = 0;  // bytes of memory that the codec reads and writes, as it counts them
+  double traffic = 0;  // bytes of memory that the codec reads and writes, by its own count
   bool encode = true;
 };
 
-// Called on all ranks together; the figures are each rank's own.
+// Measures encodings and decodings. A collective call; the figures are each rank's own.
 std::vector<CodecSample> codec_samples(ControlChannel& channel, const LiveExecutorFactory& backend,
                                        const compress::Codec& codec, int repeats);
 
-// Seconds = launch + traffic / memory by least squares of relative errors, neither below zero.
-// Encodings alone are fitted: they delay the computation, while a decoding is next to nothing
-// beside them and hides behind the backward pass. Decodings stay among the samples as a check. Sets
-// launch and memory of the device, and what these predict for each sample.
+// Fits seconds = launch + traffic / memory by least squares of relative errors, both >= 0. Only
+// encodings are fitted: they delay the computation, while a decoding is short and overlaps with the
+// backward pass. Decodings stay among the samples as a check. Sets launch and memory of the device,
+// and the fitted time of each sample.
 void fit_device(std::vector<CodecSample>& samples, Device& device);
 
 }  // namespace syncline::live

@@ -51,7 +51,7 @@ class Streams {
   }
 
  private:
-  // With the exception that is being handled.
+  // Ends the streams with the exception that is being handled.
   void fail() {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::current_exception();
@@ -79,16 +79,16 @@ class Streams {
     }
   }
 
-  // Waits for what the operation waits for; raises `ready` to when the last of it had ended. False
-  // where another stream has failed.
+  // Waits for the operation's dependencies, and raises `ready` to the end of the last one. Returns
+  // false if another stream has failed.
   bool await(plan::OpId op, int period, Seconds& ready) {
     const plan::Op& what = plan_.ops[static_cast<std::size_t>(op)];
     std::unique_lock lock(mutex_);
     const auto wait = [&](plan::OpId before, int periods) {
       const auto b = static_cast<std::size_t>(before);
-      if (concerns_[b] == 0) return;  // another stage's: its message says when
+      if (concerns_[b] == 0) return;  // of another stage: its message says when
       changed_.wait(lock, [&] { return failure_ || done_[b] >= periods; });
-      // An end that is a period further is no bound for this one.
+      // An end one period later does not bound this period.
       if (done_[b] == periods) ready = std::max(ready, ended_[b]);
     };
     for (const plan::OpId before : what.after) wait(before, period + 1);
@@ -102,13 +102,13 @@ class Streams {
   const int periods_;
   const int rank_;
   const OpWork& work_;
-  std::vector<char> concerns_;  // by op: this rank
+  std::vector<char> concerns_;  // by op: this rank takes part
   std::vector<std::vector<plan::OpId>> by_stream_;
   Seconds begun_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<int> done_;       // by op: periods
-  std::vector<Seconds> ended_;  // by op: of the last of them
+  std::vector<int> done_;       // by op: number of periods
+  std::vector<Seconds> ended_;  // by op: end of the last period
   std::vector<std::vector<run::Span>> spans_;
   std::exception_ptr failure_;
 };
@@ -129,7 +129,7 @@ run::Timeline exchange_timelines(ControlChannel& channel, std::vector<run::Span>
     first = std::min(first, span.begin);
     last = std::max(last, span.end);
   }
-  // A drift that the two measurements cannot tell from their own errors is none.
+  // A drift within the errors of the two measurements counts as none.
   const Seconds drift = after.add - before.add;
   const bool drifts = std::abs(drift) > before.error + after.error;
   const Seconds still = before.error <= after.error ? before.add : after.add;

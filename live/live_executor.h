@@ -1,7 +1,6 @@
-// An executor on real machines, and what its backends share: this process is one rank of many.
-// Outcome: the timeline of all
-// ranks on rank 0's clock, on every rank alike; gradients and bytes sent of this rank only (the
-// others' places are empty).
+// An executor on real machines, and functions that its backends share: this process is one rank of
+// many. Outcome, the same on every rank: the timeline of all ranks on rank 0's clock. Gradients and
+// bytes sent are only this rank's; the places of other ranks are empty.
 #pragma once
 
 #include <atomic>
@@ -15,44 +14,45 @@
 
 namespace syncline::live {
 
-// `input` of run() holds this rank's gradients in its place; the others' may be empty. The same
-// input is exchanged in every period.
+// Runs plans on all ranks. `input` of run() holds this rank's gradients at its index; the others
+// may be empty. The same input is exchanged in every period.
 class LiveExecutor : public run::Executor {
  public:
-  // Of the last run: no rank's times are further off than this.
+  // Returns an upper limit of the error of all ranks' times in the last run.
   virtual Seconds clock_error() const = 0;
-  // What moved the bytes, for the report: "gloo over TCP".
+  // Returns the transport of the bytes, for the report: "gloo over TCP".
   virtual std::string hardware() const = 0;
-  // Whether another rank computes on this one's device: then its times are not a device's own.
+  // Returns true if another rank computes on this one's device: then its times are not a device's
+  // own.
   virtual bool shares_device() const { return false; }
 };
 
-// A backend's factory; workload and channel must outlive the executor. Throws MachineError where
-// the program was built without it or the machine has none.
+// Makes a backend's executor. Throws MachineError if the program was built without the backend or
+// the machine has none. Requires that workload and channel outlive the executor.
 using LiveExecutorFactory =
     std::function<std::unique_ptr<LiveExecutor>(const Workload&, ControlChannel&)>;
 
-// Carries out one operation, which could begin at `ready`: when the last of what it waits for had
-// ended. Gives when it ended, which may lie in the past by a timer's lateness: what follows is then
-// reckoned from there, so that lateness does not add up.
+// Runs one operation, which could begin at `ready`, the end of its last dependency. Returns its
+// end. The end may lie in the past by a timer's lateness: later operations count from there, so
+// that lateness does not add up.
 using OpWork = std::function<Seconds(plan::OpId op, int period, Seconds ready)>;
 
-// A plan's operations in real time on one rank: a thread a stream, each operation begun once what
-// it waits for is done. Gives the spans of `rank`, in order of `begin` on each stream; times as
-// ControlChannel::now(). The first exception of any operation ends all streams at their next
-// operation and is thrown here.
+// Runs a plan's operations in real time on one rank: a thread per stream, each operation after its
+// dependencies. Returns the spans of `rank`, in order of `begin` on each stream, with times as in
+// ControlChannel::now(). The first exception ends all streams at their next operation and is
+// thrown.
 std::vector<run::Span> run_stream_threads(const plan::Plan& plan, int periods, int rank,
                                           const OpWork& work);
 
-// The timelines of all ranks as one, on rank 0's clock: everyone's spans with times since the first
-// operation began, the same on every rank. What the clock drifted between its two measurements,
-// where that is more than they err by, is taken to have come evenly.
+// Returns the timelines of all ranks as one, on rank 0's clock, the same on every rank. Times count
+// from the begin of the first operation. A clock's drift between its two measurements, if it
+// exceeds their errors, is spread evenly.
 run::Timeline exchange_timelines(ControlChannel& channel, std::vector<run::Span> own,
                                  const plan::Plan& plan, int periods, const ClockOffset& before,
                                  const ClockOffset& after);
 
-// The most by which times of two ranks may be off against each other: the errors of the two
-// measurements, and what the clock drifted between them.
+// Returns the largest error of a rank's times: the error of the clock measurements plus the drift
+// between them.
 Seconds worst_clock_error(ControlChannel& channel, const ClockOffset& before,
                           const ClockOffset& after);
 

@@ -12,11 +12,11 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-// How long rank 0 goes on telling those who come that the run cannot take place; and how long a
-// rank calls one that is alive before it knows that nobody is heard there any more.
+// Time for which rank 0 tells newcomers that the run cannot take place. Also the time for which a
+// rank calls a living rank 0 before it knows that no caller is heard any more.
 constexpr milliseconds kIntroduction = 3000ms;
 
-// Flags of the ranks that have come, by rank.
+// Returns flags of the ranks that have come, by rank.
 std::vector<char> here(const Peers& peers) {
   std::vector<char> flags;
   for (const Peer& peer : peers.all()) flags.push_back(peer.state == Peer::State::kAbsent ? 0 : 1);
@@ -59,8 +59,7 @@ void Meeting::give_up(const std::string& text, bool first_hand) {
   if (!failure_) failure_ = std::make_exception_ptr(RendezvousError(text, first_hand));
 }
 
-// Tells those who have joined that the run cannot take place. Those who are still to come are told
-// when they do.
+// Tells those who have joined that the run cannot take place. Later ones hear it when they come.
 void Meeting::refuse_all(const std::string& text, Peers& peers) {
   if (!refusal_.empty()) return;
   refusal_ = text.substr(0, kPieceBytes);
@@ -82,7 +81,7 @@ void Meeting::take_hello(const Message& hello, Peers& peers) {
     refuse_all(name + " was started with another scenario or other options than rank 0", peers);
   }
   const auto r = static_cast<std::size_t>(rank);
-  // A rank that is there already does not say it again.
+  // A rank that has joined says hello only once.
   const bool twice = r >= peers.all().size() || peers.all()[r].state != Peer::State::kAbsent;
   if (!refusal_.empty()) {
     peers.messenger().send(hello.from, MessageKind::kRefuse, 0, refusal_);
@@ -119,7 +118,7 @@ void Meeting::end(Peers& peers) {
   peers.hear_all();
 }
 
-// Calls where rank 0 is said to be now, until this rank is welcome.
+// Calls rank 0 at its currently published address, until it welcomes this rank.
 void Meeting::call(Peers& peers) {
   const auto now = LiveClock::now();
   const bool heard = peers.first().state == Peer::State::kHere;
@@ -149,7 +148,7 @@ void Meeting::take_event(LineEvent event, Peers& peers) {
     reached_ = LiveClock::now();
   } else if (event == LineEvent::kNobody || event == LineEvent::kRefused) {
     // A refusal comes at once, silence ends after kProof. A busy machine may learn late that it
-    // reached somebody, which makes silence look shorter.
+    // reached a listener, which makes silence look shorter.
     refused_ = event == LineEvent::kRefused && LiveClock::now() - *reached_ < kProof / 2;
   } else if (event == LineEvent::kProved && first.state == Peer::State::kAbsent) {
     first.state = Peer::State::kHere;

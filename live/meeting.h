@@ -1,5 +1,5 @@
-// How the ranks of a live run meet on their control channel: each calls rank 0 and says who it is;
-// rank 0 welcomes all once all are there, or refuses all.
+// The meeting of a live run's ranks on their control channel: each calls rank 0 and gives its rank;
+// rank 0 welcomes all once all have come, or refuses all.
 #pragma once
 
 #include <chrono>
@@ -17,28 +17,28 @@
 
 namespace syncline::live {
 
-// Owns this rank's way to the others, and how its meeting with them ended.
+// Owns this rank's connection to the others, and the outcome of its meeting with them.
 class Meeting {
  public:
-  // `key`: what all ranks must have been started with alike.
+  // Opens the rendezvous, or prepares the call. `key`: a value that all ranks must share.
   Meeting(const RankEnvironment& environment, std::string key, std::chrono::milliseconds timeout);
 
   // Opens the messenger over which the ranks meet.
   std::unique_ptr<Messenger> open_messenger() const;
 
   bool met() const { return met_; }
-  // Null until the ranks can meet no more.
+  // Returns the reason why the ranks cannot meet any more; null: they still can, or have met.
   const std::exception_ptr& failure() const { return failure_; }
-  // Numeric address by which the other ranks reach this one, once they have met.
+  // Returns the numeric address by which the others reach this rank, once they have met.
   const std::string& own_address() const { return own_address_; }
 
-  // Does what is due by now: rank 0 ends the meeting or waits on, any other rank calls it.
+  // Does the work that is due: rank 0 ends the meeting or waits on, other ranks call it.
   void attend(Peers& peers);
-  // Takes what came of a call of rank 0.
+  // Takes the outcome of a call to rank 0.
   void take_event(LineEvent event, Peers& peers);
-  // Rank 0: takes a caller in, or refuses it. It has proved to know the token.
+  // Takes a caller in, or refuses it. For rank 0. Requires that the caller has proved its token.
   void take_hello(const Message& hello, Peers& peers);
-  // Any other rank: takes rank 0's welcome or refusal. False: it is neither.
+  // Takes rank 0's welcome or refusal. Returns false for other messages. For other ranks.
   bool take_answer(const Message& message, Peers& peers);
   // Ends the meeting. `first_hand`: no other rank reports this failure.
   void fail(const std::string& text, bool first_hand, Peers& peers);
@@ -54,16 +54,16 @@ class Meeting {
   std::string key_;
   std::chrono::milliseconds timeout_;
   LiveClock::time_point deadline_;
-  std::unique_ptr<OpenRendezvous> rendezvous_;  // rank 0's
-  std::unique_ptr<FirstRank> first_;            // the others'
+  std::unique_ptr<OpenRendezvous> rendezvous_;  // of rank 0
+  std::unique_ptr<FirstRank> first_;            // of the others
   std::string own_address_ = kLoopback;
   bool met_ = false;
   std::exception_ptr failure_;
   std::string refusal_;                 // why the run cannot take place; empty: it can
-  std::optional<FirstAddress> called_;  // rank 0's address, as it was called last
+  std::optional<FirstAddress> called_;  // the last called address of rank 0
   LiveClock::time_point called_since_;
-  std::optional<LiveClock::time_point> reached_;  // when somebody was found to listen there
-  bool refused_ = false;                          // who listens there does not know the token
+  std::optional<LiveClock::time_point> reached_;  // when a listener was found there
+  bool refused_ = false;                          // the listener does not know the token
 };
 
 }  // namespace syncline::live

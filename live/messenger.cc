@@ -31,7 +31,7 @@ struct Keys {
 
 unsigned char* bytes_of(std::string& text) { return reinterpret_cast<unsigned char*>(text.data()); }
 
-// Anybody's who knows the token.
+// Returns rank 0's keys, which follow from the token.
 Keys keys_of_first(const std::string& token) {
   const std::string seed = "syncline: rank 0 of a run: " + token;
   std::string hash(crypto_box_SEEDBYTES, '\0');
@@ -42,7 +42,7 @@ Keys keys_of_first(const std::string& token) {
   return keys;
 }
 
-// ZeroMQ ends the process where it is given no descriptor for what it needs inside.
+// Throws if descriptors are short: ZeroMQ ends the process if it lacks one for its own use.
 void expect_descriptors() {
   constexpr int kNeeded = 16;
   std::vector<Socket> free;
@@ -52,7 +52,7 @@ void expect_descriptors() {
   }
 }
 
-// Who says nothing is turned away after kProof: until then there is room for as many as may be.
+// Raises the soft limit of open files: silent peers keep a descriptor until kProof.
 void allow_descriptors() {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -60,7 +60,7 @@ void allow_descriptors() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// One part of what has come. `more`: others belong to it.
+// Returns one part of a message, if one has come. `more`: further parts belong to it.
 std::optional<std::string> next_part(void* socket, bool& more, int* fd = nullptr) {
   zmq_msg_t message;
   zmq_msg_init(&message);
@@ -109,7 +109,7 @@ void Messenger::open(int kind) {
   context_.reset(zmq_ctx_new(), zmq_ctx_term);
   socket_.reset(zmq_socket(context_.get(), kind));
   require(socket_ != nullptr, "zmq_socket");
-  constexpr int kMore = 1024;  // of a message than of a piece
+  constexpr int kMore = 1024;  // bytes of a message besides its piece
   set(ZMQ_LINGER, 0);
   set(ZMQ_HANDSHAKE_IVL, static_cast<int>(kProof.count()));
   const std::int64_t longest = kPieceBytes + kMore;
@@ -127,7 +127,7 @@ void Messenger::watch() {
   require(zmq_socket_monitor(socket_.get(), kPlace, kWanted) == 0, "zmq_socket_monitor");
   events_.reset(zmq_socket(context_.get(), ZMQ_PAIR));
   require(events_ != nullptr, "zmq_socket");
-  const int all = 0;  // who tells of them must not wait
+  const int all = 0;  // no limit: ZeroMQ must not wait
   zmq_setsockopt(events_.get(), ZMQ_RCVHWM, &all, sizeof all);
   require(zmq_connect(events_.get(), kPlace) == 0, "zmq_connect");
 }
@@ -139,7 +139,7 @@ Messenger::Messenger(const Socket& listener, const std::string& token, int ranks
   set(ZMQ_CURVE_SERVER, 1);
   set(ZMQ_CURVE_SECRETKEY, keys.secret);
   set(ZMQ_ROUTER_MANDATORY, 1);
-  // What everybody gives in one gathering, and some more, may wait for one that does not read.
+  // For a peer that does not read: the values of all ranks in one gathering, and some more.
   constexpr int kMore = 2000;
   constexpr int kPieces = static_cast<int>(kMostValue / kPieceBytes) + 1;
   set(ZMQ_SNDHWM, ranks * kPieces + kMore);
@@ -225,7 +225,7 @@ std::optional<LineEvent> Messenger::event() {
     if (what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) return LineEvent::kProved;
     if (what == ZMQ_EVENT_ACCEPTED) {
       const std::string end = other_end(value);
-      if (port_in(end) != 0) ends_[value] = end;  // or it has gone already
+      if (port_in(end) != 0) ends_[value] = end;  // unless it has gone already
     } else if (what == ZMQ_EVENT_DISCONNECTED) {
       const auto end = ends_.extract(value);
       if (std::exchange(refused_, false) && end) last_turned_away_ = end.mapped();

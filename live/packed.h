@@ -13,7 +13,7 @@ std::string packed(T value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// Reads a number from the first bytes; nothing where they are too few.
+// Reads a number from the first bytes; nullopt if they are too few.
 template <typename T>
 std::optional<T> unpacked(const std::string& bytes) {
   T value{};

@@ -9,8 +9,8 @@
 namespace syncline::live {
 namespace {
 
-// What a rank has told the others: the end where it listens, and the one from which it calls each
-// rank below it.
+// Returns the ends that a rank gave to the others: its listener, and one for each call to a rank
+// below it.
 std::vector<std::string> ends_of(std::size_t rank, const std::string& told,
                                  const ControlChannel& channel) {
   std::istringstream words(told);
@@ -20,7 +20,7 @@ std::vector<std::string> ends_of(std::size_t rank, const std::string& told,
                     "it gave no address for " + rank_text(channel.rank()) + " to call");
 }
 
-// Until something can be done with the socket.
+// Waits until the socket is ready for `what`.
 void await(const Socket& socket, short what, std::size_t rank, const ControlChannel& channel,
            LiveClock::time_point deadline) {
   constexpr int kLook = 100;  // milliseconds
@@ -49,7 +49,7 @@ std::vector<Socket> connect_pairs(ControlChannel& channel) {
 
   const auto deadline = LiveClock::now() + channel.timeout();
   const auto all = channel.gather(told);
-  std::map<std::string, std::size_t> callers;  // by the end from which they call
+  std::map<std::string, std::size_t> callers;  // by the end that they call from
   for (std::size_t rank = own + 1; rank < ranks; ++rank) {
     callers[ends_of(rank, all[rank], channel)[own + 1]] = rank;
   }
@@ -65,7 +65,7 @@ std::vector<Socket> connect_pairs(ControlChannel& channel) {
     const auto known = callers.extract(other_end(caller.fd()));
     if (known) pairs[known.mapped()] = std::move(caller);
   }
-  // Nobody says anything before all have met.
+  // All wait until the last one is connected.
   channel.barrier();
   return pairs;
 }

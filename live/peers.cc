@@ -9,7 +9,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-// If a link is cut, both ends find the other silent. Rank 0 is to report it: the others wait
+// If a link is cut, both ends find the other silent. Rank 0 has to report it: the others wait
 // longer.
 constexpr milliseconds kOthersWait = 1000ms;
 
@@ -23,7 +23,7 @@ Peers::Peers(const RankEnvironment& environment, std::unique_ptr<Messenger> mess
     : is_first_(environment.rank == 0),
       messenger_(std::move(messenger)),
       peers_(is_first_ ? static_cast<std::size_t>(environment.ranks) : 1) {
-  if (is_first_) first().state = Peer::State::kGone;  // nothing is sent to this rank itself
+  if (is_first_) first().state = Peer::State::kGone;  // no messages to this rank itself
 }
 
 Peer* Peers::sender(const Message& message) {
@@ -71,7 +71,7 @@ void Peers::wait(int wake, milliseconds most) const {
 
 void Peers::take_closed() {
   if (is_first_) {
-    // The next sending finds whose connection it was.
+    // The next message finds the peer of the closed connection.
     next_heartbeat_ = LiveClock::now() + 5ms;
   } else {
     first().lost = first().state == Peer::State::kHere;
@@ -109,7 +109,7 @@ std::optional<std::string> Peers::find_lost(bool met) {
 std::optional<std::string> Peers::find_silent(milliseconds timeout) {
   const auto limit = timeout + (is_first_ ? 0ms : kOthersWait);
   const auto now = LiveClock::now();
-  // Not if it is this process that did not listen, having been stopped.
+  // Silence does not count if this process itself was stopped.
   const bool stopped = now - std::exchange(looked_, now) > 2 * kHeartbeatEvery + timeout / 4;
   if (stopped) hear_all();
   for (const Peer& peer : peers_) {

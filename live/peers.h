@@ -1,5 +1,5 @@
-// The other ranks as the control channel knows them: rank 0 knows all others, each of them knows
-// rank 0 alone.
+// The other ranks, as the control channel knows them: rank 0 knows all others, each of them knows
+// only rank 0.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace syncline::live {
 
-// Signs of life, at most so far apart, and four within the time limit.
+// Longest time between heartbeats; at least four are sent within the time limit.
 inline constexpr std::chrono::milliseconds kHeartbeatEvery{250};
 
 struct Peer {
@@ -25,13 +25,13 @@ struct Peer {
   std::string end = {};  // address and port
   LiveClock::time_point heard = LiveClock::now();
   bool lost = false;        // the connection is gone
-  std::string pieces = {};  // begin of a value that it gives
+  std::string pieces = {};  // begin of its current value
 };
 
-// Says of a rank that it sent what no rank sends. `end`: its address and port, where known.
+// Returns the sentence that a rank broke the protocol. `end`: its address and port, if known.
 std::string broken_text(int rank, const std::string& end, const std::string& what);
 
-// Owns the connections with the other ranks, and when each of them was heard.
+// Owns the connections with the other ranks, and the time at which each was heard last.
 class Peers {
  public:
   Peers(const RankEnvironment& environment, std::unique_ptr<Messenger> messenger);
@@ -42,27 +42,27 @@ class Peers {
   const std::vector<Peer>& all() const { return peers_; }
   Peer& first() { return peers_.front(); }
   int rank_of(const Peer& peer) const { return static_cast<int>(&peer - peers_.data()); }
-  // Finds whose message it is; null: nobody's who takes part.
+  // Returns the sender of a message; null: it does not take part.
   Peer* sender(const Message& message);
 
   void send(Peer& peer, MessageKind kind, std::uint64_t number = 0, const std::string& bytes = "");
   void send_all(MessageKind kind, std::uint64_t number = 0, const std::string& bytes = "");
-  // Sends a value in pieces, the last one behind `head`.
+  // Sends a value in pieces, the last one after `head`.
   void send_value(Peer& peer, MessageKind kind, std::uint64_t number, const std::string& head,
                   const std::string& value);
-  // Sends a sign of life, where the last one is so long ago.
+  // Sends a heartbeat, unless the last one is younger than `every`.
   void heartbeat(std::chrono::milliseconds every);
   // Waits for messages, for the next heartbeat, or until `wake` can be read.
   void wait(int wake, std::chrono::milliseconds most) const;
 
-  // Takes note that a connection is gone.
+  // Notes that a connection is gone.
   void take_closed();
-  // Takes a message of which nothing but a goodbye still counts.
+  // Takes a message, and ignores it unless it is a goodbye.
   void take_goodbye(const Message& message);
   bool any_hears() const;
   // Counts silence from now on.
   void hear_all();
-  // Each returns the first failure among those that are new, as a sentence, or nothing.
+  // Returns the first new failure as a sentence, or nullopt.
   std::optional<std::string> find_unread();
   std::optional<std::string> find_lost(bool met);
   std::optional<std::string> find_silent(std::chrono::milliseconds timeout);

@@ -1,13 +1,13 @@
-// What is promised:
-// - Every rank leads a process group of its own and has no input. When its leader ends, what is
-//   left of the group is killed, so that a rank leaves no children behind.
+// Guarantees:
+// - Every rank leads a process group of its own and has no input. When its leader ends, the rest
+//   of the group is killed, so that a rank leaves no children.
 // - No rank outlives us: the kernel kills each when the thread that started it ends, however it
 //   ends (PR_SET_PDEATHSIG).
 // - SIGINT, SIGTERM and SIGHUP that we receive meanwhile (and do not ignore) go to every rank;
 //   after `grace` seconds, or at a second signal, SIGKILL follows.
-// - A rank that fails, by an exit code other than 0 or by a signal, gives the others `wait limit`
-//   seconds to say what they saw of it; then they get SIGTERM, and `grace` later SIGKILL.
-// - Ranks that are all stopped (SIGSTOP) can tell nobody: after `stopped` seconds they are ended.
+// - After a rank fails, by an exit code other than 0 or by a signal, the others have `wait_limit`
+//   seconds to report it. Then they get SIGTERM, and `grace` seconds later SIGKILL.
+// - Ranks that are all stopped (SIGSTOP) are killed after `stopped` seconds: they report nothing.
 #include "live/processes.h"
 
 #include <fcntl.h>
@@ -36,8 +36,8 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// In the new process, up to the program. Whatever goes wrong is written to `failure`, which the
-// program itself never sees: it is closed on exec.
+// Prepares the new process and executes the program. Errors are written to `failure`, which is
+// closed on exec, so the program does not see it.
 [[noreturn]] void become(const RankCommand& rank, pid_t parent, const WaitedSignals& signals,
                          int failure) {
   std::string wrong;
@@ -128,7 +128,7 @@ class Job {
       fail<MachineError>("rank " + std::to_string(members_.size()) +
                          ": fork: " + std::strerror(reason));
     }
-    ::setpgid(pid, pid);  // whoever is first
+    ::setpgid(pid, pid);  // parent and child race
     members_.push_back({pid, false, false, now()});
     ++alive_;
     std::string wrong;
@@ -146,7 +146,7 @@ class Job {
     fail<MachineError>(wrong.substr(1));
   }
 
-  // Nothing runs on when we give up.
+  // Kills all ranks and throws.
   template <typename Error>
   [[noreturn]] void fail(const std::string& message) {
     end_all(SIGKILL);
@@ -168,7 +168,7 @@ class Job {
       if (!members_[r].ended) end_.ranks[r].by_us = true;
     }
     signal_all(signal);
-    if (signal == SIGTERM) signal_all(SIGCONT);  // a stopped one feels it only then
+    if (signal == SIGTERM) signal_all(SIGCONT);  // stopped processes need it
     terminate_at_ = kNever;
     kill_at_ = signal == SIGKILL ? kNever : now() + rules_.grace;
   }
@@ -188,7 +188,7 @@ class Job {
     }
   }
 
-  // Until when all who are left may stay stopped, if they all are.
+  // Sets or clears the deadline of ranks that are all stopped.
   void look_for_stopped() {
     bool all = alive_ > 0;
     for (Member& member : members_) {
@@ -260,7 +260,7 @@ WaitedSignals::WaitedSignals() {
     ::sigaction(signal, nullptr, &action);
     if (action.sa_handler != SIG_IGN) ::sigaddset(&waited_, signal);
   }
-  // Where children are ignored, their ends cannot be learned.
+  // If SIGCHLD is ignored, the ends of children cannot be learned.
   struct sigaction ordinary {};
   ordinary.sa_handler = SIG_DFL;
   ::sigaction(SIGCHLD, &ordinary, &old_child_);

@@ -1,6 +1,5 @@
-// The ranks of a job as processes of this machine: started together, watched, and ended together.
-// Used by the lab (each rank in a network of its own) and wherever ranks are run without a
-// launcher.
+// The ranks of a job as processes of this machine: started, watched, and ended together. The lab
+// uses it (each rank in a network of its own), and so do runs without a launcher.
 #pragma once
 
 #include <signal.h>
@@ -16,15 +15,15 @@
 namespace syncline::live {
 
 struct RankCommand {
-  std::vector<std::string> words;                  // a program, sought in PATH, and its arguments
+  std::vector<std::string> words;                  // a program, found by PATH, and its arguments
   std::map<std::string, std::string> environment;  // added to ours
-  std::function<void()> before_exec;  // in the new process; what it throws is our error
-  int out = STDOUT_FILENO;            // file descriptors; -1: nobody reads it
+  std::function<void()> before_exec;  // runs in the new process; its exception is our error
+  int out = STDOUT_FILENO;            // file descriptors; -1: dropped
   int err = STDERR_FILENO;
-  int given = -1;  // a file descriptor that is this process's alone, once it is started
+  int given = -1;  // a file descriptor that only this process has after its start
 };
 
-// Something to be done while the ranks run, such as cutting a link.
+// An act while the ranks run, such as cutting a link.
 struct TimedAct {
   double at = 0;  // seconds after the last rank was started
   std::function<void()> act;
@@ -38,8 +37,8 @@ struct ProcessRules {
 };
 
 struct RankEnd {
-  int code = 0;        // exit code, or 128 + signal, as shells have it
-  int signal = 0;      // that ended it, or 0
+  int code = 0;        // exit code, or 128 + signal, as in shells
+  int signal = 0;      // the signal that ended it, or 0
   bool by_us = false;  // it was still running when we ended it
   double after = 0;    // seconds since it was started
 };
@@ -47,25 +46,25 @@ struct RankEnd {
 struct JobEnd {
   std::vector<RankEnd> ranks;
   std::optional<std::size_t> first_failed;  // the first that failed by itself
-  bool stopped = false;                     // all were, for longer than they may
-  int interrupted = 0;                      // the signal that we were told to end by, or 0
+  bool stopped = false;                     // all were stopped for too long
+  int interrupted = 0;                      // the first signal that told us to end, or 0
 };
 
-// Starts all, waits for all. Throws InputError if a program cannot be started (then none is left
-// running), MachineError if the machine gives no process, and what an act throws, once all are
-// ended.
+// Starts all ranks and waits for them. Throws InputError if a program cannot be started (all others
+// are ended first), MachineError if the machine gives no process. An exception of an act is thrown
+// after all have ended.
 JobEnd run_ranks(const std::vector<RankCommand>& ranks, const ProcessRules& rules);
 
-// What to exit with: 128 + signal if interrupted, else rank 0's own code if it failed by itself,
-// else that of the first that did, else 0. A rank that a signal ended or stopped is a failing
-// machine, 3.
+// Returns the job's exit code: 128 + signal if interrupted, else rank 0's own code if it failed by
+// itself, else that of the first that did, else 0. A rank that a signal ended or stopped counts as
+// a failing machine, 3.
 int exit_code(const JobEnd& end);
 
-// Who failed, how, and what became of the others, in one line; empty if all ended well.
+// Returns which rank failed, how, and the ends of the others, in one line; empty if all ended well.
 std::string in_words(const JobEnd& end);
 
-// While it lives, the signals that concern a job are waited for instead of delivered: the ends of
-// children, and SIGINT, SIGTERM and SIGHUP where they are not ignored (under nohup, for one).
+// Blocks the signals of a job while it lives, so that next() can wait for them: the ends of
+// children, and SIGINT, SIGTERM and SIGHUP unless they are ignored (as under nohup).
 class WaitedSignals {
  public:
   WaitedSignals();
@@ -73,9 +72,9 @@ class WaitedSignals {
   WaitedSignals(const WaitedSignals&) = delete;
   WaitedSignals& operator=(const WaitedSignals&) = delete;
 
-  // The next signal within so many seconds, or 0.
+  // Returns the next signal within `seconds`, or 0.
   int next(double seconds) const;
-  // In a new process, before it becomes another program: delivers the signals to that one again.
+  // Delivers the signals again, for a new process before it becomes another program.
   void deliver() const;
 
  private:

@@ -1,10 +1,9 @@
 //   torchrun, `syncline lab`  RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT
 //   mpirun                    OMPI_COMM_WORLD_RANK and _SIZE, or PMI_RANK and PMI_SIZE
 //   srun                      SLURM_PROCID, SLURM_NTASKS
-//   --ranks N                 SYNCLINE_RANK, SYNCLINE_RANKS, SYNCLINE_PORT, set by our own
-//   launcher,
+//   --ranks N                 SYNCLINE_RANK, SYNCLINE_RANKS, SYNCLINE_PORT, set by our launcher,
 //                             and, for rank 0, SYNCLINE_LISTENER
-// and from any of them, or from the user, SYNCLINE_TOKEN.
+// Also, from any of them or from the user: SYNCLINE_TOKEN.
 #include "live/rank_environment.h"
 
 #include <charconv>
@@ -32,7 +31,7 @@ int number(const EnvironmentVariables& variables, const std::string& name, int l
 constexpr int kMostRanks = 100000;
 constexpr int kMostPort = 65535;
 
-// Whether the launcher says that it has started all ranks here.
+// Returns true if the launcher says that it has started all ranks here.
 bool on_one_machine(const EnvironmentVariables& variables, int ranks) {
   for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) {
     if (variables(name) == std::to_string(ranks)) return true;
@@ -78,13 +77,13 @@ void meet_in_file(const EnvironmentVariables& variables, RankEnvironment& found)
                variables("SLURM_STEP_ID").value_or("0");
 }
 
-// The closest first.
+// Launchers, the closest first.
 constexpr struct {
   const char* name;
   const char* rank;
   const char* ranks;
   bool needs_both;                                              // other programs use the first too
-  void (*meet)(const EnvironmentVariables&, RankEnvironment&);  // where no file is named
+  void (*meet)(const EnvironmentVariables&, RankEnvironment&);  // if no file is named
 } kLaunchers[] = {
     {"syncline", "SYNCLINE_RANK", "SYNCLINE_RANKS", false, meet_at_listener},
     {"torchrun", "RANK", "WORLD_SIZE", true, meet_at_master},
@@ -93,7 +92,7 @@ constexpr struct {
     {"srun", "SLURM_PROCID", "SLURM_NTASKS", true, meet_in_file},
 };
 
-// The ranks, and how they find each other.
+// Returns the ranks, and how they find each other.
 std::optional<RankEnvironment> read_launcher(const EnvironmentVariables& variables,
                                              const std::string& file) {
   for (const auto& launcher : kLaunchers) {

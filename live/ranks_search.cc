@@ -11,11 +11,11 @@
 namespace syncline::live {
 namespace {
 
-// Orders are texts: "3 50", the candidate's index and the steps; "-1 50", the baseline; "done".
+// Orders are texts: "3 50", a candidate's index and the steps; "-1 50", the baseline; "done".
 constexpr long long kBaseline = -1;
 constexpr const char* kDone = "done";
 
-// Every candidate as the machine has it, and the baseline.
+// Measures every candidate and the baseline on the machine.
 tune::KnownTruth swept_truth(RanksObjective& machine, const tune::LiveObjective& watched,
                              const tune::LiveReport& report) {
   tune::KnownTruth truth;
@@ -101,7 +101,7 @@ tune::Measurement RanksObjective::run(const Strategy& strategy, int steps) {
                                           kSampleSeed, values);
   }
 
-  // Whole periods of the plan, at least two, and one ahead of them that is not counted.
+  // Whole periods of the plan, at least two, after one that is not counted.
   constexpr int kWarmup = 1;
   const int periods = (steps + plan.steps - 1) / plan.steps;
   const run::Outcome outcome = executor_->run(plan, input_, kWarmup + std::max(2, periods));

@@ -13,30 +13,30 @@
 
 namespace syncline::live {
 
-// What the search measures: all ranks run a candidate together. Rank 0 searches and says which
-// candidate comes next; the other ranks follow its orders.
+// Measures candidates on all ranks together. Rank 0 searches and orders the next candidate; the
+// other ranks follow its orders.
 class RanksObjective {
  public:
   struct Settings {
     std::string backend_name;
     LiveExecutorFactory backend;
-    bool check_values = true;  // compare what was exchanged with the host executor's values
+    bool check_values = true;  // compare the exchanged values with the host executor's
   };
-  // All arguments must outlive it, and the problem be the same on every rank.
+  // Requires that the arguments outlive it, and the same problem on every rank.
   RanksObjective(const Settings& settings, const Scenario& scenario,
                  const tune::SearchProblem& problem, ControlChannel& channel);
 
   // Rank 0's part.
 
   std::string source() const;
-  // `candidate` is one of the problem's. Throws MachineError where a rank failed or values differ.
+  // Measures a candidate of the problem. Throws MachineError if a rank fails or values differ.
   tune::Measurement measure(const tune::Candidate& candidate, const tune::Evaluation& evaluation);
-  // The scenario's baseline, which need not be a candidate.
+  // Measures the scenario's baseline, which need not be a candidate.
   tune::Measurement measure_baseline(int steps);
-  // The other ranks return from follow().
+  // Lets the other ranks return from follow().
   void dismiss();
 
-  // The other ranks' part: runs what rank 0 orders, until it dismisses them.
+  // Runs rank 0's orders until it dismisses this rank. The other ranks' part.
   void follow();
 
  private:
@@ -53,7 +53,7 @@ class RanksObjective {
   ControlChannel& channel_;
   const std::size_t rank_;
   std::unique_ptr<LiveExecutor> executor_;
-  run::Gradients input_;  // this rank's alone
+  run::Gradients input_;  // only this rank's
   run::SampleValues values_ = run::SampleValues::kIntegers;
 };
 
@@ -62,9 +62,9 @@ struct RanksSearch {
   bool sweep = false;  // measure every candidate after a search that was not interrupted
 };
 
-// What the search asks for and tells while it goes on; called on rank 0 alone.
+// Callbacks of a search while it runs, on rank 0 only.
 struct RanksSearchHooks {
-  // The journal in which evaluations are kept, of a search on this objective; nullptr: in none.
+  // Returns the journal that keeps the evaluations of a search on this objective; nullptr: none.
   std::function<tune::Journal*(const tune::LiveObjective&)> journal =
       [](const tune::LiveObjective&) { return nullptr; };
   tune::MeasurementWatch evaluation;
@@ -72,9 +72,9 @@ struct RanksSearchHooks {
   tune::MeasurementWatch swept;
 };
 
-// Called on all ranks together, with the same scenario and the same begun report (its problem and
-// settings). Returns on rank 0 with the report's tuning in place, and with its truth where it was
-// swept; on the other ranks once rank 0 has dismissed them.
+// Searches on all ranks together. Requires the same scenario and the same begun report (its problem
+// and settings) on all. Rank 0 returns with the report's tuning, and its truth if it was swept; the
+// other ranks return once rank 0 has dismissed them.
 void search_on_ranks(const RanksSearch& search, const Scenario& scenario, ControlChannel& channel,
                      const RanksSearchHooks& hooks, tune::LiveReport& report);
 

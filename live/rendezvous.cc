@@ -1,5 +1,5 @@
-// The file is one line, "HOST PORT TOKEN", that its owner alone can read. Rank 0 holds a lock on it
-// while it lives (flock), so that what a killed run left behind is known for what it is.
+// The file is one line, "HOST PORT TOKEN", that only its owner can read. Rank 0 locks it while it
+// lives (flock): an unlocked file is a killed run's.
 #include "live/rendezvous.h"
 
 #include <dlfcn.h>
@@ -27,10 +27,10 @@ namespace {
 
 using Rendezvous = RankEnvironment::Rendezvous;
 
-// Where a token came with the environment, the file holds none.
+// The file's token if the environment has one.
 constexpr const char* kNoToken = "-";
 
-// No wider than the other ranks need.
+// Returns a listener that is open no wider than the other ranks need.
 Socket listener_for(const RankEnvironment& environment) {
   if (environment.rendezvous != Rendezvous::kAddress) {
     return listen_on(environment.one_machine ? kLoopback : reachable_address(environment.interface),
@@ -55,7 +55,7 @@ Socket listener_for(const RankEnvironment& environment) {
   }
 }
 
-// What all ranks of a launcher share that gave no token. It keeps runs apart and no stranger out.
+// Returns a token that all ranks can derive. It keeps runs apart, but no stranger out.
 std::string shared_token(const RankEnvironment& environment) {
   return "a run without a token: " + environment.run_id + " " + std::to_string(environment.port);
 }
@@ -69,7 +69,7 @@ std::string line_of(const FirstAddress& address) {
   return address.host + " " + std::to_string(address.port) + " " + address.token;
 }
 
-// Only what line_of() gives.
+// Reads an address that line_of() wrote; nullopt for other text.
 std::optional<FirstAddress> published_in(const std::string& line) {
   std::istringstream words(line);
   FirstAddress address;
@@ -78,14 +78,14 @@ std::optional<FirstAddress> published_in(const std::string& line) {
   return whole && line_of(address) == line ? std::optional(address) : std::nullopt;
 }
 
-// A file that is open, which may be locked.
+// An open file, which may be locked.
 struct RendezvousFile {
   Socket descriptor;
   bool empty = false;
-  std::optional<FirstAddress> address = {};  // what a rank 0 published; nothing: anything else
+  std::optional<FirstAddress> address = {};  // of a rank 0; nullopt: other content
 };
 
-// A small ordinary file of one line. Whatever it is, this does not wait for it.
+// Opens a small ordinary file of one line. Does not wait for any other kind of file.
 RendezvousFile opened(const std::string& file) {
   constexpr std::size_t kLongest = 400;
   RendezvousFile found{Socket(open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC))};
@@ -100,8 +100,8 @@ RendezvousFile opened(const std::string& file) {
   return found;
 }
 
-// Whoever can write the file can make us talk to anyone, and whoever can read it can speak as one
-// of us.
+// Throws unless only this user can read and write the file. A writer could make us talk to any
+// address; a reader could pretend to be one of us.
 void expect_ours(const Socket& descriptor, const std::string& file) {
   struct stat status {};
   if (fstat(descriptor.fd(), &status) != 0) return;
@@ -113,7 +113,7 @@ void expect_ours(const Socket& descriptor, const std::string& file) {
                      "--meet, or give all ranks one SYNCLINE_TOKEN");
 }
 
-// Removes a file that was left by a run that was killed. One that is empty is being written.
+// Removes the file of a killed run. An empty one is being written.
 void clear(const std::string& file, bool again) {
   const RendezvousFile other = opened(file);
   if (other.empty && again) return;
@@ -126,7 +126,7 @@ void clear(const std::string& file, bool again) {
   if (flock(other.descriptor.fd(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     throw RendezvousError(started_twice_text(0) + ", or another run meets in " + file, true);
   }
-  // Not what another process has put there since.
+  // Only if it is still the same file.
   struct stat here {};
   struct stat there {};
   const bool same = fstat(other.descriptor.fd(), &here) == 0 && stat(file.c_str(), &there) == 0 &&
@@ -134,14 +134,14 @@ void clear(const std::string& file, bool again) {
   if (same) std::remove(file.c_str());
 }
 
-// Puts the line into a new file and gives the file, locked.
+// Writes the line into a new file and returns the file, locked.
 Socket publish(const std::string& file, const std::string& line) {
   constexpr int kMostAttempts = 20;
   for (int attempt = 1;; ++attempt) {
     Socket made(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     std::string reason = std::strerror(errno);
     if (made) {
-      flock(made.fd(), LOCK_EX | LOCK_NB);  // where there are no locks, it goes without
+      flock(made.fd(), LOCK_EX | LOCK_NB);  // goes on if there are no locks
       const std::string text = line + "\n";
       if (write(made.fd(), text.data(), text.size()) == std::ssize(text)) return made;
       reason = std::strerror(errno);
@@ -154,9 +154,9 @@ Socket publish(const std::string& file, const std::string& line) {
   }
 }
 
-// SimGrid brings MPI functions of its own, which abort outside its simulation: what this library
-// calls is sought in MPI's first. The sanitizers do not allow that; built with them, the program
-// is linked to MPI ahead of SimGrid.
+// SimGrid has MPI functions of its own, which abort outside its simulation: this library must find
+// MPI's first. The sanitizers do not allow that: built with them, the program is linked to MPI
+// before SimGrid.
 #ifdef SYNCLINE_SANITIZED
 constexpr int kLoading = RTLD_NOW | RTLD_LOCAL;
 #else
@@ -182,7 +182,7 @@ SynclineMpiFromFirst* load_mpi() {
   return found;
 }
 
-// Rank 0's text on every rank.
+// Returns rank 0's text on every rank.
 std::string mpi_from_first(const std::string& mine) {
   std::string text = mine;
   std::string failure;
@@ -207,7 +207,7 @@ OpenRendezvous::OpenRendezvous(const RankEnvironment& environment)
 
 OpenRendezvous::~OpenRendezvous() {
   if (file_.empty()) return;
-  // Another run's, or a user's that has come in its place, stays.
+  // The file of another run, or of a user, stays.
   const auto published = opened(file_).address;
   if (published && line_of(*published) == line_) std::remove(file_.c_str());
 }

@@ -1,7 +1,6 @@
-// How the ranks of a live run find each other: rank 0 listens and publishes its address and the
-// run's token, in a file or over MPI (RankEnvironment says which), and the other ranks wait until
-// they can read it. Where a launcher gave all ranks the address, rank 0 listens there and nothing
-// is published.
+// The rendezvous of a live run's ranks: rank 0 listens and publishes its address and the run's
+// token, in a file or over MPI (see RankEnvironment). The other ranks wait until they can read it.
+// If a launcher gave all ranks the address, rank 0 listens there and does not publish it.
 #pragma once
 
 #include <chrono>
@@ -14,7 +13,7 @@
 
 namespace syncline::live {
 
-// The ranks did not get together. `first_hand`: no other rank reports this failure.
+// The ranks could not meet. `first_hand`: no other rank reports this failure.
 struct RendezvousError : MachineError {
   RendezvousError(const std::string& text, bool first) : MachineError(text), first_hand(first) {}
   bool first_hand;
@@ -27,40 +26,40 @@ struct FirstAddress {
   bool operator==(const FirstAddress&) const = default;
 };
 
-// Rank 0's side: the listening socket, and what is published of it while this lives.
+// Owns rank 0's listening socket, and its published address while this lives.
 class OpenRendezvous {
  public:
-  // Throws RendezvousError where another rank 0 is there already, MachineError where the file
-  // cannot be written, InputError where it holds anything else than such an address. A file that a
-  // killed run left behind is replaced.
+  // Publishes the address. Throws RendezvousError if there is another rank 0, MachineError if the
+  // file cannot be written, InputError if it holds other content than an address. The file of a
+  // killed run is replaced.
   explicit OpenRendezvous(const RankEnvironment& environment);
   ~OpenRendezvous();
   OpenRendezvous(const OpenRendezvous&) = delete;
   OpenRendezvous& operator=(const OpenRendezvous&) = delete;
   const Socket& listener() const { return listener_; }
   const std::string& token() const { return token_; }
-  // All ranks have met: nobody else is heard.
+  // Stops listening once all ranks have met.
   void close() { stop_listening(listener_); }
 
  private:
   Socket listener_;
   std::string token_;
-  std::string line_;  // what is published
-  std::string file_;  // in which; empty: not in a file
+  std::string line_;  // the published line
+  std::string file_;  // path of the file; empty: none
   Socket lock_;       // the file, locked
 };
 
-// The other ranks' side: where rank 0 listens.
+// Finds rank 0's address for the other ranks.
 class FirstRank {
  public:
-  // Under mpirun a collective call, which rank 0 makes with its address.
+  // Prepares the search. Under mpirun a collective call, to which rank 0 brings its address.
   explicit FirstRank(const RankEnvironment& environment);
-  // What is published now; nothing where nothing is yet. Throws MachineError where the file could
-  // be another user's work.
+  // Returns the currently published address; nullopt if there is none yet. Throws MachineError if
+  // the file could be another user's work.
   std::optional<FirstAddress> now();
-  // Whether what is published is known to be that of a rank 0 that is alive.
+  // Returns true if the published address is known to be of a living rank 0.
   bool lives() const;
-  // For the words of a failure: where it was looked for.
+  // Returns the place of the search, for the text of a failure.
   std::string where() const;
 
  private:

@@ -37,7 +37,7 @@ namespace {
   throw MachineError("giving up rights: " + call + ": " + std::strerror(errno));
 }
 
-// Files as their owner root would, real-time priority, pinned memory.
+// Rights over all files as root has them, real-time priority, pinned memory.
 constexpr int kKept[] = {CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER,
                          CAP_FSETID, CAP_IPC_LOCK,     CAP_SYS_NICE};
 
@@ -50,7 +50,7 @@ std::optional<unsigned> number_in(const char* variable) {
   return read.ec == std::errc() && read.ptr == end ? std::optional(value) : std::nullopt;
 }
 
-// Who called sudo.
+// The user who called sudo.
 struct Caller {
   uid_t user;
   gid_t group;
@@ -91,7 +91,7 @@ std::vector<Mount> mounts() {
 
 void remount_to_be_read(const std::string& place, unsigned long more = 0) {
   struct statvfs now {};
-  // One that another covers is out of reach already.
+  // A mount that another one covers is out of reach already.
   if (statvfs(place.c_str(), &now) != 0) return;
   const unsigned long kept = (now.f_flag & (MS_NOSUID | MS_NODEV | MS_NOEXEC)) | more;
   if (mount(nullptr, place.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | kept, nullptr)) {
@@ -107,7 +107,7 @@ void only_to_be_read(const std::string& path) {
   }
 }
 
-// The kernel's own files once more, as a folder with a system in it has them.
+// Makes further mounts of the kernel's files read-only, such as those in a folder with a system.
 void cover_copies() {
   constexpr const char* kKinds[] = {"proc",    "sysfs",      "cgroup",    "cgroup2", "devtmpfs",
                                     "debugfs", "securityfs", "configfs",  "tracefs", "bpf",
@@ -115,13 +115,13 @@ void cover_copies() {
   for (const auto& [place, kind] : mounts()) {
     const bool own = place == "/proc" || place == "/dev" || place.starts_with("/dev/");
     if (own || std::ranges::find(kKinds, kind) == std::end(kKinds)) continue;
-    // Devices are written to through folders that nobody writes to.
+    // Devices can be written to even in read-only folders.
     remount_to_be_read(place, MS_NODEV);
   }
 }
 
-// A user namespace gives all rights inside it, mounts of the kernel's files among them. What clone3
-// asks for stands in memory, where no filter looks: the C library takes clone instead.
+// Forbids user namespaces: one gives all rights inside it, including mounts of the kernel's files.
+// clone3's arguments are in memory, out of a filter's reach: the C library falls back to clone.
 void forbid_user_namespaces() {
   const std::unique_ptr<void, decltype(&seccomp_release)> filter(seccomp_init(SCMP_ACT_ALLOW),
                                                                  &seccomp_release);
@@ -130,7 +130,7 @@ void forbid_user_namespaces() {
     errno = -result;
     if (result < 0) refused(call);
   };
-#ifdef __x86_64__  // the kernel's other two ways in
+#ifdef __x86_64__  // the kernel's other two interfaces
   expect(seccomp_arch_add(filter.get(), SCMP_ARCH_X86), "seccomp_arch_add");
   expect(seccomp_arch_add(filter.get(), SCMP_ARCH_X32), "seccomp_arch_add");
 #endif
@@ -150,7 +150,7 @@ void forbid_user_namespaces() {
   expect(seccomp_load(filter.get()), "seccomp_load");
 }
 
-// That a job may need.
+// Returns true for devices that a job may need.
 bool is_harmless_device(const std::string& name) {
   constexpr const char* kNames[] = {
       "null",   "zero", "full",  "random", "urandom", "tty",       "ptmx",       "pts", "shm",
@@ -160,10 +160,10 @@ bool is_harmless_device(const std::string& name) {
                      [&](const char* known) { return name == known; });
 }
 
-// The same, as it was in /dev, below a new one.
+// A device file of the old /dev, to be placed in a new one.
 struct DeviceFile {
   fs::path path;
-  fs::path link;  // where it leads, if it is a link
+  fs::path link;  // its target, if it is a link
   int file = -1;
 };
 
@@ -216,7 +216,7 @@ void drop_rights() {
   if (!who) {
     for (const int right : kKept) kept |= std::uint64_t{1} << static_cast<unsigned>(right);
   }
-  // What exec may give to anybody from now on: fewer where this process has not all to give.
+  // Limits the rights that exec may give from now on; some may be missing already.
   for (int right = 0; prctl(PR_CAPBSET_READ, right, 0, 0, 0) >= 0; ++right) {
     const bool keep = (kept >> static_cast<unsigned>(right) & 1U) != 0;
     if (!keep && prctl(PR_CAPBSET_DROP, right, 0, 0, 0) != 0 && errno != EPERM) {

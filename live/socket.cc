@@ -37,7 +37,7 @@ std::string numeric(const sockaddr_in& address) {
   return text;
 }
 
-// Whether `address` is one.
+// Reads a numeric address into `place`. Returns false for other text.
 bool read_place(const std::string& address, int port, sockaddr_in& place) {
   place.sin_family = AF_INET;
   place.sin_port = htons(static_cast<std::uint16_t>(port));
@@ -89,7 +89,7 @@ Socket bound_to(const std::string& address, int port) {
   Socket made(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made) failed_call("socket");
   set_option(made.fd(), IPPROTO_TCP, TCP_NODELAY, 1);
-  // What a run has left of its connections is in nobody's way.
+  // Connections that a run left behind do not block the port.
   if (port != 0) set_option(made.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
   sockaddr_in here{};
   if (!read_place(address, port, here) || bind(made.fd(), general(here), sizeof here) != 0) {

@@ -1,4 +1,4 @@
-// Descriptors, TCP sockets and the addresses of this machine, as ranks need them. IPv4.
+// Descriptors, TCP sockets and the addresses of this machine, for ranks. IPv4.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ class Socket {
   Socket& operator=(const Socket&) = delete;
   ~Socket();
   int fd() const { return fd_; }
-  // The descriptor, which is its caller's from now on.
+  // Returns the descriptor, which its caller owns from now on.
   int release() { return std::exchange(fd_, -1); }
   explicit operator bool() const { return fd_ >= 0; }
 
@@ -31,34 +31,34 @@ class Socket {
 inline constexpr const char* kLoopback = "127.0.0.1";
 inline constexpr const char* kEveryAddress = "0.0.0.0";
 
-// A socket at one numeric address of this machine, which does not block. Port 0: one that is free.
-// Throws MachineError.
+// Returns a non-blocking socket at a numeric address of this machine. Port 0: a free one. Throws
+// MachineError.
 Socket bound_to(const std::string& address, int port);
 Socket listen_on(const std::string& address, int port);
-// Nobody is heard any more; the port stays taken, so that nobody takes another for this one.
+// Stops listening; the port stays occupied, so that no other process can take its place.
 void stop_listening(const Socket& listener);
-// The next caller, as a socket that does not block; an empty socket if none is there.
+// Returns the next caller, as a socket that does not block; an empty socket if none is there.
 Socket accept_now(const Socket& listener);
-// Begins to call an end; the socket can be written once it is connected. False: nobody can be
-// there.
+// Begins to call an end; the socket can be written once it is connected. Returns false if no
+// listener can be there.
 bool begin_call(const Socket& socket, const std::string& end);
 
-// The numeric addresses and ports of both ends: "10.0.0.3:4711".
+// Returns the numeric address and port of this or the other end: "10.0.0.3:4711".
 std::string own_end(int fd);
 std::string other_end(int fd);
-// What stands in front of an end's colon, and behind it; 0: no port.
+// Returns the part before an end's colon, or the port after it; 0: no port.
 std::string address_in(const std::string& end);
 int port_in(const std::string& end);
 
-// The first numeric IPv4 address of a host. Throws MachineError where it has none.
+// Returns the first numeric IPv4 address of a host. Throws MachineError if it has none.
 std::string numeric_address(const std::string& host);
-// The numeric IPv4 address by which others most likely reach this machine: of the interface that
-// `interface` names or begins with (GLOO_SOCKET_IFNAME), else of the first that is up, else the
-// loopback.
+// Returns the numeric IPv4 address by which others most likely reach this machine: of the interface
+// that `interface` names or begins with (GLOO_SOCKET_IFNAME), else of the first that is up, else
+// the loopback.
 std::string reachable_address(const std::string& interface = "");
-// Where to listen as `host`: the address of this machine that the name means here. Every address
-// where it means none of this machine's (a service's name), or the loopback, by another word than
-// that (a machine's own name in /etc/hosts), though not `all_here`: others call from outside.
+// Returns the address to listen on as `host`: this machine's address of that name. Returns every
+// address if the name has no address here (a service's name). Also if it means the loopback by
+// another word (a machine's own name in /etc/hosts), unless `all_here`: others call from outside.
 std::string address_to_listen_on(const std::string& host, bool all_here);
 
 }  // namespace syncline::live

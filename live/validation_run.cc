@@ -16,7 +16,7 @@
 namespace syncline::live {
 namespace {
 
-// "8 x NAME", as Linux names it.
+// Returns "8 x NAME", as Linux names the processors.
 std::string processors() {
   std::ifstream info("/proc/cpuinfo");
   std::string line;
@@ -29,14 +29,14 @@ std::string processors() {
   return "processors without a name";
 }
 
-// The plan of a strategy and what the predictor says of it.
+// The plan of a strategy and its predicted timeline and step time.
 struct Forecast {
   plan::Plan plan;
   run::Timeline timeline;
   Seconds step = 0;
 };
 
-// Without a predictor (on ranks other than 0) the plan alone.
+// Returns the forecast; without a predictor (on ranks other than 0) only the plan.
 Forecast forecast(const Scenario& scenario, const Workload& workload, const Strategy& strategy,
                   run::Executor* predictor) {
   Forecast result;
@@ -50,7 +50,7 @@ Forecast forecast(const Scenario& scenario, const Workload& workload, const Stra
   return result;
 }
 
-// One rank's part in a run.
+// Carries out one rank's part in a run.
 class RankOfRun {
  public:
   RankOfRun(const ValidationRun& run, ControlChannel& channel, const ValidationHooks& hooks,
@@ -72,7 +72,7 @@ class RankOfRun {
   }
 
   void carry_out() {
-    // Whoever kills the run leaves a report of the rows so far, which says so.
+    // A killed run leaves a report of the rows so far, marked as incomplete.
     report_.complete = false;
     if (run_.calibration) calibrate(*run_.calibration);
     for (const auto& strategy : scenario_.strategies) {
@@ -98,7 +98,7 @@ class RankOfRun {
   }
 
   measure::ValidatedRow row(const Strategy& strategy) {
-    // Compute fusion makes another workload of it, with times of its own.
+    // Compute fusion makes another workload, with times of its own.
     auto fused =
         plan::fused_workload(scenario_.workload, scenario_.cluster.device, strategy.compute_fusion);
     if (fused && run_.operators) {
@@ -133,7 +133,7 @@ class RankOfRun {
     return found;
   }
 
-  // Where timers stand in for the computation, it takes what the scenario says.
+  // Returns the errors known before the run: timers take the scenario's time, within 0.5 %.
   measure::FitErrors uncertain_in_advance() const {
     constexpr double kTimers = 0.005;
     measure::FitErrors given;
@@ -178,7 +178,7 @@ class RankOfRun {
   ControlChannel& channel_;
   const ValidationHooks& hooks_;
   measure::Validation& report_;
-  Scenario scenario_;  // with the measured links, once they are
+  Scenario scenario_;  // with the measured links, if they are measured
   const std::size_t rank_;
 };
 

@@ -1,5 +1,5 @@
-// A scenario's strategies, each predicted and then run by the ranks: one plan goes to an executor
-// that predicts and to a live one that measures, and both timelines become a row of the report
+// A scenario's strategies, each predicted and then run by the ranks: a predicting and a live
+// executor run the same plan, and both timelines become a row of the report
 // (studies/fidelity/validation.h). This is `syncline validate` without its options, files and
 // printing.
 #pragma once
@@ -17,18 +17,18 @@ namespace syncline::live {
 
 struct ValidationRun {
   Scenario scenario;                   // all of its strategies are run, in order
-  LiveExecutorFactory backend;         // called once a strategy, on all ranks
+  LiveExecutorFactory backend;         // called once per strategy, on all ranks
   bool operators = false;              // it runs the workload's operators, not timers
-  measure::ExecutorFactory predictor;  // called once a strategy, on rank 0 alone
-  // Measure the links first and predict with what was found; nothing: the scenario's figures stand.
+  measure::ExecutorFactory predictor;  // called once per strategy, on rank 0 only
+  // Measure the links first, for the predictions; nullopt: the scenario's figures are used.
   std::optional<LinkCalibrationSettings> calibration;
   int warmup = 2;            // periods that are run first and not measured
   int repeats = 9;           // periods that are measured
-  bool check_values = true;  // compare what was exchanged with the host executor's values
+  bool check_values = true;  // compare the exchanged values with the host executor's
   bool real_values = false;  // gradients of real numbers instead of integers
 };
 
-// One plan's two timelines, of the workload that it is for.
+// A plan's two timelines, and its workload.
 struct PlanPair {
   const Strategy& strategy;
   const Workload& workload;
@@ -37,30 +37,29 @@ struct PlanPair {
   const run::Timeline& measured;
 };
 
-// What the run tells while it goes on; all but `interrupted` are called on rank 0 alone.
+// Callbacks of a run; all but `interrupted` are called on rank 0 only.
 struct ValidationHooks {
   std::function<void()> calibrating = [] {};
   std::function<void(const LinkCalibration&)> calibrated = [](const LinkCalibration&) {};
   std::function<void(const Strategy&, Seconds step)> predicted = [](const Strategy&, Seconds) {};
   std::function<void(const PlanPair&, Seconds median)> measured = [](const PlanPair&, Seconds) {};
-  // The report has one more row.
+  // Called when the report has one more row.
   std::function<void(const measure::ValidatedRow&)> row = [](const measure::ValidatedRow&) {};
-  // Asked ahead of each row. Rank 0's answer ends all ranks at the same row.
+  // Called before each row. Rank 0's answer ends all ranks at the same row.
   std::function<bool()> interrupted = [] { return false; };
 };
 
-// Called on all ranks together, as many as the scenario's cluster has. Fills `report` as it goes;
-// what it cannot know (names of backend and executor, the version, the date, the links in words) is
-// the caller's. The rows' predictions are rank 0's alone; whether values match is the same on every
-// rank.
+// Runs the strategies on all ranks together. Requires as many ranks as the scenario's cluster has.
+// Fills `report` as it goes, except names of backend and executor, version, date, and links in
+// words. The predictions are rank 0's only; whether values match is the same on every rank.
 void run_validation(const ValidationRun& run, ControlChannel& channel, const ValidationHooks& hooks,
                     measure::Validation& report);
 
-// The codec that some strategy uses, whose cost a calibration measures too; nullptr: none does.
-// Factors of low rank are products of whole buckets, whose cost the device's rates predict.
+// Returns a codec that some strategy uses and a calibration should measure; nullptr: none. Codecs
+// of low rank are left out: their products of matrices are predicted by the device's rates.
 const compress::Codec* codec_of(const std::vector<Strategy>& strategies);
 
-// Whether no row ended with values other than the host executor's.
+// Returns true unless a row ended with values other than the host executor's.
 bool all_values_match(const measure::Validation& report);
 
 }  // namespace syncline::live

@@ -1,9 +1,10 @@
 // syncline._core: what the functions of the package ask. The work is done in a process of its own:
 // Ctrl-C ends it at any moment, one that crashes is a MachineError, as many as there are threads go
-// on at once, and other threads of the interpreter run meanwhile.
+// on at once, and other threads of the interpreter run meanwhile. Python's stable interface alone
+// is used: one build serves every Python from 3.9 on.
+#include <Python.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pybind11/pybind11.h>
 #include <stdio_ext.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -17,6 +18,7 @@
 #include <functional>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,7 +48,7 @@ std::string failure(const char* kind, const std::string& message,
   return text_of(Json{{"failed", kind}, {"message", shown(message)}, {"below", lines}});
 }
 
-// The answer, or the failure.
+// Returns the answer, or the failure.
 std::string answered(const std::string& verb, const std::string& arguments) {
   try {
     return text_of(answer(verb, parse_json_text(verb + "()", arguments)));
@@ -132,7 +134,7 @@ class Process {
     return got > 0 || (got < 0 && errno == EINTR);
   }
 
-  // How it ended: the signal, or 0. One that somebody else has waited for has ended well.
+  // Returns how it ended: the signal, or 0. One that somebody else has waited for has ended well.
   int wait() {
     int status = 0;
     pid_t ended = 0;
@@ -152,16 +154,17 @@ class Process {
   int answers_ = -1;
 };
 
-std::string ask(const std::string& verb, const std::string& arguments) {
+// Other threads of the interpreter run while it waits; a signal's handler runs between two waits.
+// Returns nothing, with Python's error set, where one raised.
+std::optional<std::string> ask(const std::string& verb, const std::string& arguments) {
   try {
     Process process([&] { return answered(verb, arguments); });
     std::string text;
     for (bool more = true; more;) {
-      {
-        const pybind11::gil_scoped_release others_run;
-        more = process.take(text);
-      }
-      if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
+      PyThreadState* const own = PyEval_SaveThread();
+      more = process.take(text);
+      PyEval_RestoreThread(own);
+      if (PyErr_CheckSignals() != 0) return std::nullopt;
     }
     const int signal = process.wait();
     if (signal != 0) {
@@ -174,16 +177,67 @@ std::string ask(const std::string& verb, const std::string& arguments) {
   }
 }
 
+PyObject* string_of(const std::string& text) {
+  return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+}
+
+// Runs what Python calls. No exception of C++ passes through the interpreter.
+template <typename Work>
+PyObject* called(const Work& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+    return nullptr;
+  }
+}
+
+PyObject* ask_called(PyObject* /*module*/, PyObject* given) {
+  const char* verb = nullptr;
+  const char* arguments = nullptr;
+  if (PyArg_ParseTuple(given, "ss", &verb, &arguments) == 0) return nullptr;
+  return called([&]() -> PyObject* {
+    const std::optional<std::string> text = ask(verb, arguments);
+    return text ? string_of(*text) : nullptr;
+  });
+}
+
+PyObject* arguments_called(PyObject* /*module*/, PyObject* /*none*/) {
+  return called([] { return string_of(arguments().dump()); });
+}
+
 }  // namespace
 }  // namespace syncline::python
 
-PYBIND11_MODULE(_core, module) {
-  module.doc() = "What the functions of the package ask.";
-  syncline::python::hand_in_all();
-  module.attr("version") = syncline::python::version();
-  module.def(
-      "arguments", [] { return syncline::python::arguments().dump(); },
-      "As JSON, the arguments of verbs that the command line reads by the same table.");
-  module.def("ask", &syncline::python::ask, pybind11::arg("verb"), pybind11::arg("arguments"),
-             "The answer of a verb as JSON, or its failure.");
+PyMODINIT_FUNC PyInit__core();
+
+PyMODINIT_FUNC PyInit__core() {
+  namespace own = syncline::python;
+  static PyMethodDef functions[] = {
+      {"arguments", own::arguments_called, METH_NOARGS,
+       "As JSON, the arguments of verbs that the command line reads by the same table."},
+      {"ask", own::ask_called, METH_VARARGS,
+       "The answer of a verb as JSON, or its failure, from its name and its arguments as JSON."},
+      {nullptr, nullptr, 0, nullptr}};
+  static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                                   "_core",
+                                   "What the functions of the package ask.",
+                                   -1,
+                                   functions,
+                                   nullptr,
+                                   nullptr,
+                                   nullptr,
+                                   nullptr};
+  return own::called([]() -> PyObject* {
+    own::hand_in_all();
+    PyObject* const module = PyModule_Create(&definition);
+    if (module != nullptr &&
+        PyModule_AddStringConstant(module, "version", own::version().c_str()) != 0) {
+      Py_DECREF(module);
+      return nullptr;
+    }
+    return module;
+  });
 }

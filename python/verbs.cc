@@ -71,7 +71,7 @@ std::vector<std::string> texts(Reader& arguments, const std::string& key) {
   return all;
 }
 
-// A file of JSON, by its path or as what it holds.
+// Returns a file of JSON, by its path or as what it holds.
 const Json& file_at(Reader& arguments, const std::string& key) {
   const Json& given = arguments.require(key);
   if (given.is_string() || given.is_object()) return given;
@@ -91,7 +91,7 @@ std::optional<Part> part(Reader& arguments, const std::string& key) {
   return Part{read_json_file(path), path};
 }
 
-// The scenario at `key`, with what `set` changes of it.
+// Returns the scenario at `key`, with what `set` changes of it.
 input::Document scenario_at(Reader& arguments, const std::string& key) {
   const Json& given = file_at(arguments, key);
   input::Document document = given.is_string() ? input::read_document(given.get<std::string>())
@@ -145,7 +145,7 @@ void take(Reader& arguments, const std::string& key, const questions::Argument& 
   }
 }
 
-// The question with the arguments that its table has.
+// Returns the question with the arguments that its table has.
 template <typename Question>
 Question question_of(Reader& arguments) {
   Question question;
@@ -176,7 +176,7 @@ Json run_scenario(Reader& arguments) {
   return told(reports::answer_of(report));
 }
 
-// The table that syncline.apply takes; nothing where no file can apply the strategy.
+// Returns the table that syncline.apply takes; nothing where no file can apply the strategy.
 Json applied(const Scenario& scenario, const Strategy& strategy) {
   const Cluster& cluster = scenario.cluster;
   if (!dialect::apply_refusal(strategy, scenario.workload, cluster).empty()) return nullptr;
@@ -220,7 +220,7 @@ Json answer_to(Reader& arguments) {
   return told(reports::answer_of(answer));
 }
 
-// The factor of the forced trees in a cluster that was calibrated with one.
+// Returns the factor of the forced trees in a cluster that was calibrated with one.
 cost::TreeFactor tree_factor(Reader& arguments, const std::string& key, const Part& cluster) {
   if (!cluster.json.contains("calibration")) {
     arguments.fail(key, "expected a cluster with a calibration, as calibrate makes it");

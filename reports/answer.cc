@@ -18,13 +18,13 @@ std::vector<std::string> lead_of(const Answer& answer) {
   for (const Block& block : answer.brief().blocks) {
     if (const auto* text = std::get_if<std::string>(&block)) lead.push_back(*text);
   }
-  if (!lead.empty()) lead.pop_back();  // where the figures come from
+  if (!lead.empty()) lead.pop_back();  // the sources of the figures
   return lead;
 }
 
 namespace {
 
-// Before everything else on the page; gives the other warnings.
+// Puts suspicious warnings before everything else on the page, and returns the others.
 std::vector<std::string> put_suspicious(const Answer& answer, Page& page) {
   std::vector<std::string> warnings = answer.warnings;
   const std::vector<std::string> suspicious = measure::take_suspicious(warnings);
@@ -91,7 +91,7 @@ std::string printed(const Answer& answer, Format format, const std::string& vers
     case Format::kCsv:
       return csv_text(answer.rows());
     case Format::kJson:
-      // A name may hold anything: what is no UTF-8 is replaced, not thrown about.
+      // A name may hold any bytes: invalid UTF-8 is replaced, without an exception.
       return whole_json(answer, version).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   }
   return {};

@@ -1,6 +1,5 @@
-// What a verb answers, in every form in which it can be printed: a table for the terminal,
-// Markdown, CSV for spreadsheets, JSON for programs. A verb's report says what there is to say;
-// this prints it in the form that was asked for.
+// The answer of a verb in each form in which it is printed: a table for the terminal, Markdown, CSV
+// for spreadsheets, JSON for programs. A verb's report provides the content.
 #pragma once
 
 #include <functional>
@@ -20,35 +19,34 @@ struct Table;
 
 enum class Format { kTable, kMarkdown, kCsv, kJson };
 
-// table, markdown, csv, json: the words of --format, in the order of the enumeration.
+// Returns the words of --format in the order of the enumeration: table, markdown, csv, json.
 const std::vector<std::string>& format_words();
-// Requires one of these words.
+// Returns the format that a word names. Requires one of format_words().
 Format format_of(std::string_view word);
 
-// The forms are made when they are printed: a million rows need not stand in memory three times
-// over. What is answered must outlive the answer.
+// Functions that make an answer's forms when they are printed: a million rows need not be in memory
+// three times. The report must outlive its answer.
 struct Answer {
   std::string verb;
-  std::string scenario;  // its name; empty where no scenario was read
+  std::string scenario;  // its name; empty if no scenario was read
   std::function<Page()> page;
-  std::function<Table()> rows;  // what CSV has
-  // Its own members, without the head: answers.json (`syncline schema --answers`) names them. What
-  // does not apply is left out.
+  std::function<Table()> rows;  // for CSV
+  // Returns the answer's members without the head, as answers.json names them (`syncline schema
+  // --answers`). Members that do not apply are absent.
   std::function<Json()> json;
-  // What is allowed in the scenario and rarely meant: items at the end of the page, "remarks" in
-  // JSON. Suspicious ones (studies/warnings/warnings.h) come before everything else on the page,
-  // and are "doubts" in JSON too. A CSV has no place for them, whoever prints it says them
-  // elsewhere.
+  // Settings that are allowed in the scenario and rarely meant: items at the end of the page,
+  // "remarks" in JSON. Suspicious ones (studies/warnings/warnings.h) come first on the page, and
+  // are "doubts" in JSON too. A CSV has none of them: the caller prints them elsewhere.
   std::vector<std::string> warnings = {};
-  // What a page shows before the words; none: no figures.
+  // Returns the figures that a page shows before the words; empty: no figures.
   std::function<std::vector<Illustration>()> figures = {};
-  // What a terminal shows unless the whole page is asked for: the answer itself, in some 25 lines.
-  // It ends with a paragraph that names where the figures come from. None: always the whole page.
+  // Returns the short page of a terminal, some 25 lines; unset: always the whole page. The page
+  // ends with a paragraph that names the sources of its figures.
   std::function<Page()> brief = {};
-  std::string lead = {};  // the verdict, where there is no brief page that begins with it
+  std::string lead = {};  // the verdict, if there is no brief page that begins with it
 };
 
-// The answer of a report, which must outlive it, by the functions that give its forms.
+// Returns the answer of a report, which must outlive it, by the functions that give its forms.
 template <typename Report>
 Answer answered(
     std::string verb, std::string scenario, const Report& report,
@@ -66,34 +64,32 @@ Answer answered(
   return answer;
 }
 
-// The version of the JSON's form: raised when a member changes its meaning or goes.
+// Version of the JSON's form: raised when a member changes its meaning or goes.
 inline constexpr int kJsonFormat = 2;
 
-// JSON begins with the same head for all verbs: syncline (the version), format, verb and, where
-// there is one, scenario. The same answer gives the same bytes. The screen is the table's alone.
+// Returns the answer as text of that format; the same answer gives the same bytes. All JSON begins
+// with syncline (the version), format, verb and, if any, scenario. Only tables use the screen.
 std::string printed(const Answer& answer, Format format, const std::string& version,
                     const Screen& screen = {});
 
-// The same before they are written: the blocks with the warnings, the object with its head.
+// Returns the page with its warnings, before it is drawn.
 Page whole_page(const Answer& answer);
-// The verdict, and the other sentences of the brief page; none where there is neither.
+// Returns the verdict and the other sentences of the brief page; empty if there is neither.
 std::vector<std::string> lead_of(const Answer& answer);
 Page brief_page(const Answer& answer);
 Json whole_json(const Answer& answer, const std::string& version);
 
-// An answer as one page that needs nothing else: opens from disk, loads nothing, can be read and
-// printed without its script. Its figures first, then what the terminal shows, then the answer's
-// JSON for programs.
+// An answer as one page that needs no other file: it opens from disk, and can be read and printed
+// without its script. First its figures, then the terminal's text, then the answer's JSON.
 
-// So that a page stays under 2 MB: lines of a table, and bytes of JSON. What is left out is said.
+// Limits that keep a page below 2 MB: lines of a table, bytes of JSON. The page notes omissions.
 inline constexpr std::size_t kPageLines = 400;
 inline constexpr std::size_t kPageJson = 700'000;
 
-// The same answer gives the same bytes. Everything that comes from a file is escaped.
+// Returns the page; the same answer gives the same bytes. All text from files is escaped.
 std::string html_page(const Answer& answer, const std::string& version);
 
-// What gives the figures of a page hover and zoom: reports/page.js, as the build put it into the
-// program.
+// Returns reports/page.js, which gives figures of a page hover and zoom; the build embeds it.
 std::string_view page_script();
 
 }  // namespace syncline::reports

@@ -87,7 +87,7 @@ chart::Figure step_bars(std::vector<StepParts> strategies) {
     part(0, compute, chart::kBlue, "computation", false);
     part(compute, handled, chart::kOrange, "copying, encoding, the host", false);
     part(handled, step, chart::kVermilion, "exposed communication and waiting", false);
-    // Under the computation that hides it.
+    // Below the computation that hides it.
     const Seconds hidden = std::clamp(metrics.communication - (step - handled), 0.0, compute);
     part(compute - hidden, compute, chart::kGreen, "hidden communication", true);
   }

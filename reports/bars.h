@@ -1,4 +1,4 @@
-// Bars of a step: where its time goes, strategy by strategy.
+// Bars of a step: its time by cause, one bar per strategy.
 #pragma once
 
 #include <cstddef>
@@ -11,34 +11,34 @@
 
 namespace syncline::reports {
 
-// At most so many bars, lines in colours of their own, lines at all, and rows and columns of a heat
-// map; what is beyond is left out, lines are grey.
+// Limits of a figure: bars, lines with a colour each (the others are grey), lines, and rows and
+// columns of a heat map.
 inline constexpr std::size_t kBarStrategies = 16;
 inline constexpr std::size_t kToldApart = 7;
 inline constexpr std::size_t kLines = 200;
 inline constexpr std::size_t kHeatStrategies = 24;
 inline constexpr std::size_t kHeatPoints = 60;
 
-// A step's time by cause, as bars do: computation, handling of gradients, what of communication is
-// exposed, and below them what is hidden.
+// A step's time by cause, as bars show it: computation, handling of gradients and exposed
+// communication; hidden communication below them.
 struct StepParts {
   std::string name;
   measure::Metrics metrics;
-  measure::Interval interval = {};  // 80 % of the step time; both ends 0 where there is none
+  measure::Interval interval = {};  // 80 % of the step time; both ends 0: unknown
   bool best = false;
 };
-// The fastest on top, whatever their order.
+// Returns a figure of bars, the fastest on top, in any order of `strategies`.
 chart::Figure step_bars(std::vector<StepParts> strategies);
 
-// One of several values, over five times their median, would flatten the others.
+// Returns true if the largest value is over five times the median: it would flatten the others.
 bool outlying(std::vector<double> values);
-// Whether a point of the series lies so.
+// Returns true if a point of the series is an outlier in this sense.
 bool outlying(const std::vector<chart::Series>& series);
 
-// A lane below those that are there; gives its number.
+// Adds a lane below the present ones and returns its number.
 int add_lane(chart::Figure& figure, const std::string& name, const measure::Interval& interval = {},
              bool best = false);
-// Breaks bars that are outlying, so that the others have room, and says what strokes and stars are.
+// Breaks outlying bars, so that the others have room, and explains strokes and stars in the note.
 void finish_bars(chart::Figure& figure);
 void drop_unused_keys(chart::Figure& figure);
 

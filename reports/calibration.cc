@@ -25,12 +25,12 @@ std::string heading(const calibrate::ComparedTable& table) {
 
 std::string share(double value) { return share_text(value * 100); }
 
-// Upper end of the 80 % interval over the prediction; the lower end is as many times below it.
+// Returns the upper end of the 80 % interval / prediction; the lower end is prediction / factor.
 double high_factor(const calibrate::ComparedRow& row) {
   return std::exp(measure::kHeldDeviations * row.spread);
 }
 
-// Every size that was measured. `answer`: what the page calls the prediction.
+// Makes a table of measured sizes. `answer`: the page's heading of the prediction.
 Table sizes(const char* answer) {
   using enum Kind;
   return {columns(
@@ -69,14 +69,14 @@ Table sizes_of(const calibrate::LogCalibration& calibration) {
 
 Table tables() {
   using enum Kind;
-  return {columns(shown("table"), kept("file"), kept("clean"), kept("outlier_bytes"), kept("test"),
-                  both("nodes", "nodes", kInteger), both("GPUs\na node", "gpus_per_node", kInteger),
-                  shown("rows", kCount, 4), shown("use", kText, 1), kept("model"),
-                  both("median\nerror", "median_error_percent", kShare),
-                  both("90th\npercentile", "p90_error_percent", kShare, 3),
-                  both("worst", "worst_error_percent", kShare), kept("rows"),
-                  both("left out,\nmean", "left_out_percent", kShare, 2),
-                  shown("cost\nmodel", kText, 5))};
+  return {columns(
+      shown("table"), kept("file"), kept("clean"), kept("outlier_bytes"), kept("test"),
+      both("nodes", "nodes", kInteger), both("GPUs\nper node", "gpus_per_node", kInteger),
+      shown("rows", kCount, 4), shown("use", kText, 1), kept("model"),
+      both("median\nerror", "median_error_percent", kShare),
+      both("90th\npercentile", "p90_error_percent", kShare, 3),
+      both("worst", "worst_error_percent", kShare), kept("rows"),
+      both("left out,\nmean", "left_out_percent", kShare, 2), shown("cost\nmodel", kText, 5))};
 }
 
 void add_table(Table& tables, const calibrate::ComparedTable& table, const char* use) {
@@ -115,10 +115,10 @@ std::vector<PlotSeries> series_of(const calibrate::LogCalibration& calibration) 
   return list;
 }
 
-// Twice the line is the most that a tree of two nodes shows.
+// Share of the line rate from which its unit is doubted: a tree of two nodes shows up to 2.
 constexpr double kMostOfLine = 2.5;
 
-// A payload that is slower than a smaller one, and what that usually is.
+// Adds payloads that are slower than a smaller one, with the usual cause.
 void add_slow_sizes(const calibrate::ComparedTable& table, std::vector<std::string>& facts) {
   const std::vector<calibrate::SlowSize> slow = calibrate::slow_sizes(table);
   if (slow.empty()) return;
@@ -139,7 +139,7 @@ void add_slow_sizes(const calibrate::ComparedTable& table, std::vector<std::stri
                   cause + ".");
 }
 
-// What usually holds the ports of the calibration's nodes back; those of any where it has none.
+// Returns usual causes of slow ports of the calibration's node, or of any node if it has none.
 std::string causes_between_nodes(const calibrate::LogCalibration& calibration) {
   const hardware::KnownNode* node = hardware::find_node(calibration.node);
   return node == nullptr ? slow_network_causes(Fabric::kUnknown, 2)
@@ -150,7 +150,7 @@ constexpr const char* kCausesInside =
     "GPUs that do not reach each other (NCCL_DEBUG=INFO says SHM in place of P2P; NCCL_P2P_DISABLE "
     "is set, or ACS is on in PCIe bridges) and NVLink that is down (nvidia-smi nvlink -s)";
 
-// What a table's rows come to beside other networks: of the largest, and of single ones.
+// Judges a table's rows against other networks: the largest size, and single ones.
 std::string judgement(const std::vector<calibrate::BesideOthers>& rows, const std::string& causes) {
   constexpr double kPoor = 0.9, kFair = 0.6;
   const double largest = rows.back().slower_than;
@@ -173,7 +173,7 @@ std::string judgement(const std::vector<calibrate::BesideOthers>& rows, const st
          ", where NCCL_ALGO and NCCL_PROTO are worth trying, or sizes between";
 }
 
-// A table's rows beside those of other networks of such nodes.
+// Adds each table's rows compared with those of other networks of such nodes.
 void add_beside(const calibrate::LogCalibration& calibration, std::vector<std::string>& facts) {
   for (std::size_t t = 0; t < calibration.fitted.size(); ++t) {
     std::vector<std::string> told;
@@ -194,9 +194,9 @@ void add_beside(const calibrate::LogCalibration& calibration, std::vector<std::s
   }
 }
 
-// Whether a share of the line rate is good. The yardsticks are the best rates between nodes of the
-// logs in scenarios/measured/nccl-tests over what their headers say the NICs are rated; what is
-// good and usual, where those lie.
+// Returns a sentence that judges the share of the line rate. The yardsticks are the best rates
+// between nodes in the logs of scenarios/measured/nccl-tests over the rated ones in their headers;
+// kGood and kUsual are chosen from these.
 std::string line_sentence(const calibrate::LogCalibration& calibration) {
   const calibrate::LineShare& line = *calibration.line;
   constexpr double kGood = 0.85;
@@ -244,8 +244,8 @@ std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) 
   if (calibration.node.empty()) {
     const auto& kinds = calibration.kinds;
     facts.push_back(
-        "How good that is, published networks tell: --node " +
-        (kinds.empty() ? std::string("names the kind of node") : join_and(kinds, " or ")) + ".");
+        "To compare it with published networks, add --node " +
+        (kinds.empty() ? std::string("and the kind of node") : join_and(kinds, " or ")) + ".");
   }
   add_beside(calibration, facts);
   for (const calibrate::ComparedTable& table : calibration.fitted) add_slow_sizes(table, facts);
@@ -272,7 +272,7 @@ std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) 
 
 std::string title() { return "Calibration from measured collectives"; }
 
-// Every table as it was measured and as the cost model has it.
+// Adds each table as measured and as the cost model predicts it.
 void add_tables(Page& page, const std::vector<calibrate::ComparedTable>& tables,
                 const char* answer) {
   for (const auto& table : tables) {
@@ -398,7 +398,7 @@ Table values_of(const StepFit& fit) {
   Table values{columns(both("of cluster.device", "key"), both("before", "before", kCount),
                        both("fitted", "value", kCount), shown("80 % interval", kCount), kept("low"),
                        kept("high"), kept("told"))};
-  // Below a nanosecond or a tenth of a per cent nothing is left to read.
+  // Below a nanosecond or a tenth of a per cent no digit is left.
   const auto text = [](double value) { return plain_number(value < 1e-3 ? 0 : value); };
   for (const auto& figure : fit.figures) {
     values.add(figure.key, shown_as(figure.before, text(figure.before)),
@@ -408,8 +408,8 @@ Table values_of(const StepFit& fit) {
   return values;
 }
 
-// "Steps are off by 2.1 % in the median with the fit, and by 14 % without." Of predicted rows where
-// there are some.
+// Returns "Predicted steps are off by 2.1 % in the median with the fit, and by 14 % without."; of
+// the fitted steps if none is predicted.
 std::string fit_sentence(const StepFit& fit) {
   const bool predicted = std::ranges::any_of(fit.rows, [](const auto& row) { return !row.fitted; });
   std::vector<double> before, after;

@@ -11,27 +11,27 @@
 
 namespace syncline::reports {
 
-// Of logs. The page: every size measured, fitted and its error; then the tables predicted; a plot;
-// what to know. CSV: one line a size.
+// Returns the answer for logs. The page: every size measured, fitted and its error; the predicted
+// tables; a plot; facts to know. CSV: one line per size.
 Answer answer_of(const calibrate::LogCalibration& calibration);
 
-// What a table is of: "all_reduce", "all_reduce by a forced ring".
+// Returns the collective of a table: "all_reduce", "all_reduce by a forced ring".
 std::string table_test(const calibrate::ComparedTable& table);
 
-// Bus bandwidth over bytes a second, by the collective and its ranks (nccl-tests'
-// doc/PERFORMANCE.md): what crosses each rank's link, so that it compares with the link's rate.
+// Returns bus bandwidth / (bytes / time), by the collective and its ranks (nccl-tests'
+// doc/PERFORMANCE.md): the traffic of each rank's link, comparable with the link's rate.
 double bus_share(const calibrate::ComparedTable& table);
 
-// Measured dots and the cost model's lines of all tables, fitted and predicted, as an SVG document.
+// Returns an SVG document: measured dots and the cost model's lines, fitted and predicted.
 std::string calibration_svg(const calibrate::LogCalibration& calibration);
 
-// --kernels: each kernel as measured and as the device's one rate of memory costs it.
+// Returns the answer for --kernels: each as measured and as predicted by one memory bandwidth.
 Answer answer_of(const calibrate::KernelCosts& costs);
 
-// --steps: each measured step as predicted before and after, and what the device was found to lose.
+// Returns the answer for --steps: measured steps, predictions before and after, and the fit.
 Answer answer_of(const calibrate::StepFit& fit);
 
-// Time, bus bandwidth and error over payload: measured, fitted, predicted.
+// Returns charts of time, bus bandwidth and error over payload: measured, fitted, predicted.
 std::vector<Illustration> figures_of(const calibrate::LogCalibration& calibration);
 
 }  // namespace syncline::reports

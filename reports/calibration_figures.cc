@@ -15,10 +15,10 @@ using chart::Unit;
 using LogTable = calibrate::ComparedTable;
 using Row = calibrate::ComparedRow;
 
-// Tables with their bands; of more only the lines, or nothing else would be seen.
+// Tables that are drawn with their bands; more of them would cover each other.
 constexpr std::size_t kBands = 3;
 
-// A row is hollow where the cost model was not fitted to it: out of its range, or an outlier.
+// Returns true for a row outside the fit: out of range, or an outlier. Its dot is hollow.
 bool set_apart(const LogTable& table, const Row& row) {
   return !row.in_range ||
          std::find(table.outliers.begin(), table.outliers.end(), row.bytes) != table.outliers.end();
@@ -36,7 +36,7 @@ void each_table(const calibrate::LogCalibration& calibration, Use use) {
   for (const auto& table : calibration.against) use(table, false);
 }
 
-// Measured dots and the cost model's line of every table; `of` says what is drawn of a row's time.
+// Draws measured dots and the cost model's line of every table; `of` converts a row's time to y.
 template <typename Of>
 chart::Figure over_size(const calibrate::LogCalibration& calibration, Of of) {
   chart::Figure figure;

@@ -1,4 +1,4 @@
-// Dots: what was predicted over what it is compared with.
+// Scatter plots of predicted over measured values.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace syncline::reports {
 
-// What was predicted over what it is compared with, and how certain it was.
+// Adds a predicted over its measured value, with the interval of the prediction.
 void add_dot(chart::Series& dots, double measured, double predicted,
              const measure::Interval& interval, const std::string& name);
-// Such dots, with the line on which both are equal; without anything to show of fewer than two.
+// Returns a scatter plot with the line of equal values; empty for fewer than two points.
 chart::Figure scatter(std::vector<chart::Series> dots, const std::string& across, chart::Unit unit,
                       const char* equal);
 

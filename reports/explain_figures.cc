@@ -14,7 +14,8 @@ namespace {
 
 using chart::Unit;
 
-// The fabric's links by kind and direction, at each switch, coloured by what a step does to them.
+// Returns the fabric's links by kind and direction, at each switch, shaded by the time that a step
+// keeps them busy.
 chart::Figure fabric_figure(const measure::Explained& one, std::size_t which) {
   chart::Figure figure;
   figure.id = "s-links-" + std::to_string(which);
@@ -51,7 +52,7 @@ chart::Figure fabric_figure(const measure::Explained& one, std::size_t which) {
   return figure;
 }
 
-// Each piece of advice, the one that gains most on top.
+// Draws each piece of advice as a bar, the largest gain on top.
 chart::Figure gains_figure(const measure::Explanation& explanation) {
   chart::Figure figure{
       "s-gains", "What changes would gain", "", {"shorter step", Unit::kPercent, false, true}};
@@ -59,14 +60,14 @@ chart::Figure gains_figure(const measure::Explanation& explanation) {
   for (const auto& one : explanation.strategies) {
     for (const auto& advice : one.advice) all.emplace_back(&one, &advice);
   }
-  if (all.size() < 2) return figure;  // no chart of one bar: the words have it
+  if (all.size() < 2) return figure;  // no chart of one bar: the text says it
   std::ranges::stable_sort(all, std::greater{},
                            [](const auto& of) { return of.second->gain_percent; });
   for (const auto& [one, advice] : all) {
     const std::string name = one_line(one->strategy.name), change = one_line(advice->change);
     figure.boxes.push_back(
         {add_lane(figure, name + ": " + change), 0, advice->gain_percent, chart::kGreen,
-         name + ", " + change + ": " + seconds_text(advice->metrics.step_time) + " a step"});
+         name + ", " + change + ": " + seconds_text(advice->metrics.step_time) + " per step"});
   }
   return figure;
 }

@@ -15,7 +15,7 @@
 namespace syncline::reports {
 namespace {
 
-// How many collectives per step, for how many buckets of which sizes.
+// Returns the number of collectives per step, the number of buckets and their sizes.
 std::string traffic_sentence(const plan::Plan& plan, const measure::Metrics& metrics) {
   double least = 0, most = 0;
   std::size_t encoded = 0;
@@ -37,7 +37,7 @@ std::string traffic_sentence(const plan::Plan& plan, const measure::Metrics& met
   return text;
 }
 
-// How much of the communication is hidden, how much exposed.
+// Returns how much of the communication is hidden, how much exposed.
 std::string overlap_sentence(const plan::Plan& plan, const measure::Metrics& metrics) {
   if (plan.streams == 1) return "everything runs on one stream: no communication is hidden";
   if (plan.roles > 1) {
@@ -53,7 +53,7 @@ std::string overlap_sentence(const plan::Plan& plan, const measure::Metrics& met
          " per step is exposed";
 }
 
-// What the step is bound by, and by how much.
+// Returns the step's bottleneck and its share.
 std::string bound_text(const measure::Bottleneck& bottleneck, const Jitter& jitter) {
   const auto share = [&](Seconds part) { return share_text(100 * part / bottleneck.step); };
   const std::string_view what = bottleneck.what();
@@ -81,7 +81,7 @@ std::string bound_text(const measure::Bottleneck& bottleneck, const Jitter& jitt
          " of the collectives' time is latency";
 }
 
-// One line of a strategy's block: a word in front of what it is about.
+// Returns one line of a strategy's block: a keyword and its text.
 std::string line(std::string_view word, const std::string& text) {
   constexpr std::size_t kWidth = 10;
   std::string start = "  " + std::string(word);
@@ -89,7 +89,7 @@ std::string line(std::string_view word, const std::string& text) {
   return start + text + "\n";
 }
 
-// Of a job that is cut beside data parallelism: where its step goes.
+// Returns the shares of a step of a job with other parallelism than data parallelism.
 std::string whole_job_line(const measure::Explained& one) {
   const measure::Bottleneck& bottleneck = *one.bottleneck;
   const auto share = [&](std::string_view word, Seconds part) {
@@ -112,13 +112,13 @@ std::string whole_job_line(const measure::Explained& one) {
                              one.doubled->step));
 }
 
-// Which link of the fabric holds collectives up, and what would cool it.
+// Returns the fabric's most loaded link, and the changes that would relieve it.
 std::string hot_link_lines(const measure::HotLink& hot) {
   std::string text = line("hot link", hot.name + ": " + seconds_text(hot.busy) +
-                                          " a step, the busiest port " + seconds_text(hot.ports));
+                                          " per step, the busiest port " + seconds_text(hot.ports));
   for (const auto& [words, step] : hot.cooler) {
     text += line(&words == &hot.cooler.front().first ? "cooler" : "",
-                 words + ": " + seconds_text(step) + " a step");
+                 words + ": " + seconds_text(step) + " per step");
   }
   return text;
 }
@@ -128,9 +128,9 @@ std::string exchange_lines(const measure::Explained& one, const Cluster& cluster
   const measure::Bottleneck& bottleneck = *one.bottleneck;
   std::string text = line("traffic", traffic_sentence(one.evaluated.plan, metrics)) +
                      line("overlap", overlap_sentence(one.evaluated.plan, metrics)) +
-                     line("bound by", bound_text(bottleneck, cluster.jitter)) +
+                     line("bottleneck", bound_text(bottleneck, cluster.jitter)) +
                      line("at best", seconds_text(metrics.lower_bound) +
-                                         " a step with this algorithm, whatever is fused");
+                                         " per step for this algorithm, with any fusion");
   if (one.hot_link) text += hot_link_lines(*one.hot_link);
   if (cluster.step_overhead() > 0) {
     text += line("overhead", seconds_text(cluster.step_overhead()) +
@@ -151,7 +151,7 @@ std::string training_words(measure::TrainingChange training) {
                                                        : "; changes the training";
 }
 
-// "5.1 % shorter"; what fits where today's does not may take longer.
+// Returns "5.1 % shorter"; a change that makes the job fit may take longer.
 std::string gain_words(const measure::Advice& advice) {
   const double gain = advice.gain_percent;
   return gain < 0 ? share_text(-gain) + " longer" : share_text(gain) + " shorter";
@@ -170,7 +170,7 @@ std::string advice_lines(const measure::Explained& one) {
   return text;
 }
 
-// What a rank of each stage holds, the first stage's first.
+// Returns the memory of a rank of each stage, the first stage's first.
 std::string stages_line(const Scenario& scenario, const Strategy& strategy) {
   std::string text;
   for (const measure::Memory& memory : measure::memory_by_stage(scenario, strategy)) {
@@ -185,7 +185,7 @@ std::string block(const measure::Explained& one, const Scenario& scenario) {
   std::string text = strategy.name;
   if (!strategy.dialect.empty()) text += " (" + strategy.dialect + ")";
   text += ": " + seconds_text(one.evaluated.metrics.step_time) +
-          " a step (80 %: " + seconds_range(one.interval.low, one.interval.high) + ")";
+          " per step (80 %: " + seconds_range(one.interval.low, one.interval.high) + ")";
   const double throughput = one.evaluated.metrics.throughput;
   if (!std::isnan(throughput)) text += ", " + throughput_text(throughput) + " samples/s";
   text += "\n";
@@ -220,7 +220,7 @@ Page page_of(const measure::Explanation& explanation) {
   return page;
 }
 
-// Which strategy is the fastest of those that fit, what holds it up, and what would gain most.
+// Returns the fastest strategy of those that fit, its bottleneck, and the best change.
 std::string verdict_of(const measure::Explanation& explanation) {
   if (explanation.strategies.empty()) return "";
   const measure::Explained& best = *fastest_of(explanation);
@@ -230,19 +230,19 @@ std::string verdict_of(const measure::Explanation& explanation) {
     const measure::Advice& change = best.advice.front();
     return text + " What fits as it stands: " + one_line(change.change) + ", " +
            measure::gigabytes(change.memory.total()) + " GB and " +
-           seconds_text(change.metrics.step_time, kSaidDigits) + " a step" +
+           seconds_text(change.metrics.step_time, kSaidDigits) + " per step" +
            training_words(change.training) + ".";
   }
   const std::size_t count = explanation.strategies.size();
   std::string text = quoted_name(best.strategy.name);
   text += count == 1 ? " takes " : " is the fastest of " + std::to_string(count) + " strategies: ";
-  text += seconds_text(best.evaluated.metrics.step_time, kSaidDigits) + " a step";
+  text += seconds_text(best.evaluated.metrics.step_time, kSaidDigits) + " per step";
   const std::string range = seconds_range(best.interval.low, best.interval.high);
   if (!range.empty()) text += " (80 %: " + range + ")";
   if (best.bottleneck) text += ", bound by " + std::string(best.bottleneck->what());
   text += ".";
   if (best.advice.empty()) return text;
-  // As `tune` does: what changes the training comes after what does not.
+  // As in `tune`: changes that keep the training come first.
   using measure::TrainingChange;
   const auto same =
       std::ranges::find(best.advice, TrainingChange::kSame, &measure::Advice::training);

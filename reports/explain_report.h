@@ -1,5 +1,5 @@
-// The answer of `syncline explain`: in words what each strategy does, what it is bound by, and
-// which changes would gain most.
+// The answer of `syncline explain`: each strategy's behaviour and bottleneck, and the changes that
+// would gain most.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace syncline::reports {
 
-// Of those that fit, of all where none does; nullptr where nothing is explained.
+// Returns the fastest strategy of those that fit, of all if none does; nullptr if there are none.
 const measure::Explained* fastest_of(const measure::Explanation& explanation);
 
-// CSV: one line a strategy and change, with an empty change where none is worth making.
+// Returns the answer. CSV: one line per strategy and change; an empty change if there is none.
 Answer answer_of(const measure::Explanation& explanation);
 
-// What each strategy is bound by, what changes would gain, and its load on a fabric's links.
+// Returns charts of bottlenecks, of the gains of changes, and of the load on a fabric's links.
 std::vector<Illustration> figures_of(const measure::Explanation& explanation);
 
 }  // namespace syncline::reports

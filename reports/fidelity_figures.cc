@@ -18,12 +18,12 @@ using chart::Unit;
 
 constexpr const char* kBefore = "predicted before it was measured";
 
-// Times of each kind of operation, predicted over measured: two bars a kind.
+// Draws the predicted and the measured time of each kind of operation: two bars per kind.
 chart::Figure kinds_figure(const measure::ValidatedRow& row, std::size_t number) {
   chart::Figure figure{"s-kinds-" + std::to_string(number),
                        "By kind of operation, a step of " + one_line(row.strategy),
                        "",
-                       {"time a step", Unit::kSeconds, false, true}};
+                       {"time per step", Unit::kSeconds, false, true}};
   figure.keys = {{"predicted", chart::kSky}, {"measured", chart::kBlue}};
   for (const auto& kind : row.kinds) {
     const auto bar = [&](const char* word, Seconds time, int colour) {

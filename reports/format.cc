@@ -11,7 +11,7 @@
 namespace syncline::reports {
 namespace {
 
-// Where a figure does not exist (a speedup over nothing), a dash says so.
+// A dash for a figure that does not exist, such as a speedup over 0.
 constexpr std::string_view kNoFigure = "-";
 
 std::string fixed(double value, int decimals) {
@@ -44,7 +44,7 @@ struct SizedUnit {
   std::string_view name;
 };
 
-// The largest unit of which there is at least one, after rounding to four digits: 0.99996 s is
+// Returns the largest unit that is at most the value, after rounding to four digits: 0.99996 s is
 // "1.000 s", not "1000 ms". The ratio of two decimal units is not exact, hence the tolerance.
 const SizedUnit& fitting_unit(double value, std::span<const SizedUnit> units) {
   std::size_t i = 0;

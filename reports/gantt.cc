@@ -13,8 +13,8 @@ namespace {
 
 using chart::Box;
 
-constexpr std::size_t kListedBuckets = 250;  // of a strategy
-constexpr std::size_t kListedTensors = 48;   // of a bucket
+constexpr std::size_t kListedBuckets = 250;  // per strategy
+constexpr std::size_t kListedTensors = 48;   // per bucket
 
 struct Stretch {
   Seconds begin = 0;
@@ -47,7 +47,7 @@ std::string link_of(std::size_t traced, int bucket) {
   return "s-bucket-" + std::to_string(traced) + "-" + std::to_string(bucket);
 }
 
-// Of several stretches, those parts in which there is at least one.
+// Returns the union of stretches, as disjoint stretches in order.
 std::vector<Stretch> merged(std::vector<Stretch> stretches) {
   std::sort(stretches.begin(), stretches.end(),
             [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
@@ -62,7 +62,7 @@ std::vector<Stretch> merged(std::vector<Stretch> stretches) {
   return result;
 }
 
-// The parts of `these` in which none of `those` is. Both merged.
+// Returns `these` without `those`. Requires that both are merged.
 std::vector<Stretch> without(const std::vector<Stretch>& these, const std::vector<Stretch>& those) {
   std::vector<Stretch> result;
   for (auto [begin, end] : these) {
@@ -76,7 +76,7 @@ std::vector<Stretch> without(const std::vector<Stretch>& these, const std::vecto
   return result;
 }
 
-// The last period of one timeline.
+// Draws the last period of one timeline.
 class Lanes {
  public:
   Lanes(const measure::Report& report, std::size_t place)
@@ -94,7 +94,7 @@ class Lanes {
 
   std::size_t drawn_lanes() const { return std::min(lanes_.size(), kGanttLanes); }
 
-  // So many bars a lane at most.
+  // Adds at most `bars` bars per lane.
   void add_to(chart::Figure& figure, std::size_t bars, std::size_t& left_out) const {
     std::size_t drawn = 0;
     for (const auto& [key, spans] : lanes_) {
@@ -140,7 +140,7 @@ class Lanes {
     return name;
   }
 
-  // Bars in order of time, so many at most: of more, short neighbours become one.
+  // Returns bars in order of time, at most `most`; if there are more, short neighbours become one.
   std::vector<Box> boxes(const Spans& spans, int lane, std::size_t most) const {
     // Two neighbours that stay apart are longer than this together.
     const Seconds least =
@@ -171,7 +171,7 @@ class Lanes {
     return list;
   }
 
-  // Where the compute stream stands still and an exchange is under way.
+  // Adds the time of exchanges during which the compute stream is idle.
   void add_exposed(chart::Figure& figure, int rank, const Spans& spans, int lane) const {
     std::vector<Stretch> busy, exchanging;
     for (const run::Span* span : spans) busy.push_back(seen(*span));

@@ -31,7 +31,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// The grid's headings and cells as lines of cells, headings resting on the first rule.
+// The grid's headings and cells as lines of cells; short headings are at the bottom of the head.
 struct Drawing {
   std::vector<std::vector<std::string>> head;
   std::vector<std::vector<std::string>> body;
@@ -70,13 +70,13 @@ Drawing drawing_of(const Grid& grid) {
   return drawing;
 }
 
-// Which columns are drawn, and how wide.
+// The columns that are drawn, and their widths.
 struct Layout {
   std::vector<std::size_t> shown;
   std::vector<std::size_t> widths;  // of all columns
 };
 
-// Names are not broken below this while another column can leave, then not below the second.
+// Names are not broken below the first while another column can leave, then not below the second.
 constexpr std::size_t kNarrow = 24;
 constexpr std::size_t kNarrowest = 12;
 
@@ -104,8 +104,8 @@ void share_room(const Grid& grid, const std::vector<std::size_t>& natural, std::
   }
 }
 
-// The column that leaves first, or none where only the first is left or, with `ranked`, where all
-// that are left have rank 0.
+// Returns the column that leaves first; none if only the first column is left or, with `ranked`, if
+// all others have rank 0.
 std::optional<std::size_t> first_to_leave(const Grid& grid, const Layout& layout, bool ranked) {
   std::optional<std::size_t> found;
   for (std::size_t i = 1; i < layout.shown.size(); ++i) {
@@ -116,9 +116,9 @@ std::optional<std::size_t> first_to_leave(const Grid& grid, const Layout& layout
   return found;
 }
 
-constexpr std::size_t kFurther = 2;  // blanks in front of a name's further lines
+constexpr std::size_t kFurther = 2;  // blanks before a name's further lines
 
-// Names that are broken may not fill what they were given.
+// Narrows columns of broken names to the width that their lines use.
 void trim_names(const Grid& grid, const Drawing& drawing, Layout& layout) {
   for (const std::size_t c : layout.shown) {
     if (grid.columns[c].right) continue;
@@ -161,7 +161,7 @@ Layout layout_of(const Grid& grid, const Drawing& drawing, std::size_t width) {
   return layout;
 }
 
-// A line of cells as lines of text: what is too wide for its column goes on below it.
+// Returns a line of cells as lines of text: text that is too wide for its column goes on below.
 std::vector<std::string> plain_lines(const Grid& grid, const Layout& layout,
                                      const std::vector<std::string>& cells) {
   std::vector<std::vector<std::string>> parts;
@@ -185,7 +185,7 @@ std::vector<std::string> plain_lines(const Grid& grid, const Layout& layout,
   return lines;
 }
 
-// "Left out at 80 columns: lower bound, compute." Empty where nothing is.
+// Returns "Left out at 80 columns: lower bound; compute."; empty if all columns are drawn.
 std::string left_out(const Grid& grid, const Layout& layout, const Screen& screen) {
   std::string names;
   for (std::size_t c = 0; c < grid.columns.size(); ++c) {
@@ -211,7 +211,7 @@ std::string markdown_line(const Grid& grid, const std::vector<std::size_t>& widt
   return text + "\n";
 }
 
-// An underscore inside a word is a letter in GitHub's Markdown; elsewhere it slants.
+// Returns true inside a word: there, an underscore is a letter in GitHub's Markdown.
 bool inside_word(std::string_view text, std::size_t place) {
   const auto letter = [&](std::size_t i) {
     return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0;
@@ -237,7 +237,7 @@ bool within(std::uint32_t code, const CodeRange (&ranges)[N]) {
                      [&](CodeRange r) { return r.first <= code && code <= r.last; });
 }
 
-// The code point that begins at `place`, which moves behind it. Wrong bytes count one each.
+// Returns the code point at `place` and moves `place` after it. Each wrong byte counts as one.
 std::uint32_t next_code(std::string_view text, std::size_t& place) {
   const auto lead = static_cast<unsigned char>(text[place++]);
   const int more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc0 ? 1 : 0;
@@ -256,8 +256,8 @@ std::size_t code_width(std::uint32_t code) {
   return within(code, kWide) ? 2 : 1;
 }
 
-// How many of a word's bytes fill at most `width` columns, of letters one at least; up to a sign
-// that parts names where one is near the end.
+// Returns how many of a word's bytes fill at most `width` columns, at least one letter; up to a
+// sign such as '/' if one is in the second half.
 std::size_t bytes_within(std::string_view word, std::size_t width) {
   std::size_t used = 0, end = 0, sign = 0;
   for (std::size_t place = 0; place < word.size();) {
@@ -271,7 +271,7 @@ std::size_t bytes_within(std::string_view word, std::size_t width) {
   return end < word.size() && 2 * sign > end ? sign : end;
 }
 
-// A figure and its per cent sign are one word.
+// Returns the end of a word; a figure and its per cent sign are one word.
 std::size_t end_of_word(std::string_view text, std::size_t begin) {
   std::size_t end = std::min(text.find(' ', begin), text.size());
   while (end + 1 < text.size() && text[end + 1] == '%') {
@@ -280,9 +280,9 @@ std::size_t end_of_word(std::string_view text, std::size_t begin) {
   return end;
 }
 
-// Where the lines below a line's first begin.
+// Returns the column at which the lines after a line's first begin.
 std::size_t hanging_indent(std::string_view line) {
-  constexpr std::size_t kLabel = 30;  // a gap further on parts no label from its text
+  constexpr std::size_t kLabel = 30;  // a gap further right does not separate a label from its text
   constexpr std::size_t kMore = 2;
   const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
   if (begin == 0) return kMore;
@@ -362,7 +362,7 @@ std::size_t display_width(std::string_view text) {
 std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent) {
   if (width <= indent || display_width(text) <= width) return {std::string(text)};
   std::vector<std::string> lines;
-  // Blanks in front are the first line's own, where they leave room.
+  // Blanks before the text belong to the first line, if they leave room.
   const std::size_t begin = std::min({text.find_first_not_of(' '), text.size(), width / 2});
   std::string line(text.substr(0, begin));
   std::size_t used = begin, start = begin;

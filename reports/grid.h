@@ -1,8 +1,7 @@
 // A table of text cells, drawn with aligned columns: plain for terminals, or as GitHub Markdown.
-//
-// On a screen that is too narrow names are broken first, down to 24 columns. Then columns leave:
-// those of the highest rank first, from the right among equals; those of rank 0 last, and the first
-// column never. A line below the table names what is left out.
+// On a narrow screen, names are broken first, down to 24 columns. Then columns leave: those of the
+// highest rank first, from the right among equals; those of rank 0 last, the first column never. A
+// line below the table names the columns that are left out.
 #pragma once
 
 #include <string>
@@ -11,61 +10,61 @@
 
 namespace syncline::reports {
 
-// What text is drawn on: a terminal of some width, which may show colours, or a file, which has
-// neither. Everything that counts columns stands here and in grid.cc.
+// The medium of a text: a terminal with a width and perhaps colours, or a file with neither. All
+// code that counts columns is here and in grid.cc.
 
 struct Screen {
-  std::size_t width = 0;  // columns; 0: as many as the text takes
+  std::size_t width = 0;  // columns; 0: unlimited
   bool colour = false;
-  bool brief = false;  // the short page of an answer that has one
+  bool brief = false;  // the short page of an answer, if it has one
 };
 
-// How a piece of text stands out.
+// Emphasis of a piece of text.
 enum class Tone {
   kPlain,
   kHeading,
   kBest,  // the winner
-  kFaint  // what is slower, what is left out
+  kFaint  // slower rows, left out parts
 };
 
-// The text with the screen's codes (SGR) for the tone; itself without colours.
+// Returns the text with the tone's terminal codes (SGR), unchanged without colours.
 std::string painted(const std::string& text, Tone tone, const Screen& screen);
 
-// Columns that a terminal needs for UTF-8 text: combining marks take none, East Asian letters and
-// emoji two.
+// Returns the columns that a terminal needs for UTF-8 text: combining marks take none, East Asian
+// letters and emoji two.
 std::size_t display_width(std::string_view text);
 
-// One line of text on lines of at most `width` columns, broken at blanks, and inside a word only
-// where it alone is wider: behind a sign where there is one. `indent`: blanks in front of all lines
-// but the first. Width 0, or one that leaves no room: the text as it is.
+// Breaks one line of text into lines of at most `width` columns, at blanks. A word is broken only
+// if it is wider than a line, after a sign if there is one. `indent`: blanks before all lines but
+// the first. A width of 0, or one that leaves no room: the text unchanged.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent = 0);
 
-// Lines of text, each ended by '\n': the same for every line, where it goes on below its own first
-// word, or below what stands behind a gap ("  word    what it says").
+// Breaks lines of text, each ended by '\n'. Each line continues below its own first word, or below
+// the text after a gap ("  word    what it says").
 std::string wrapped_lines(const std::string& text, std::size_t width);
 
 struct Grid {
   struct Column {
-    std::string heading;  // '\n' breaks it in two lines where there is room for them
+    std::string heading;  // '\n' breaks it into two lines if there is room
     bool right = true;    // numbers to the right, names to the left
-    int rank = 0;         // how early it leaves where there is no room; 0: after all others
+    int rank = 0;         // the highest leaves first if there is no room; 0: after all others
   };
   struct Line {
-    std::vector<std::string> cells;  // one a column
-    bool rule_before = false;        // a rule between this line and the one before
+    std::vector<std::string> cells;  // one per column
+    bool rule_before = false;        // a rule above this line
     Tone tone = Tone::kPlain;
   };
   std::vector<Column> columns;
   std::vector<Line> lines;
 };
 
-// Lines of text, each ended by '\n' and without trailing blanks, none wider than the screen.
+// Returns lines ended by '\n', without trailing blanks, none wider than the screen.
 std::string plain_grid(const Grid& grid, const Screen& screen = {});
 
-// The same as a Markdown table, padded so that its source can be read too. It has no rules.
+// Returns a Markdown table, padded so that its source can be read too. It has no rules.
 std::string markdown_grid(const Grid& grid);
 
-// Text with Markdown's own signs taken literally.
+// Escapes Markdown's signs.
 std::string markdown_text(std::string_view text);
 
 }  // namespace syncline::reports

@@ -63,7 +63,7 @@ std::string foot() {
 
 // Blocks ---------------------------------------------------------------------------------------
 
-// Cells of so many letters may wrap.
+// Letters of the longest cell that never wraps.
 constexpr std::size_t kLong = 60;
 
 std::string cell(const std::string& text, bool right) {
@@ -75,7 +75,7 @@ std::string cell(const std::string& text, bool right) {
          ">" + escaped(text) + "</td>";
 }
 
-// `ids`: of the lines, or none.
+// Writes a table. `ids`: of its lines, or empty.
 std::string table(const Grid& grid, const std::vector<std::string>& ids) {
   std::string html = "<div class=\"table\"><table>\n<thead><tr>";
   for (const auto& column : grid.columns) {
@@ -142,7 +142,7 @@ std::string draw(const Illustration& picture) {
 
 // The answer's JSON ----------------------------------------------------------------------------
 
-// Of a list that is too long its beginning stays, and how many are not there.
+// Cuts long lists to their beginning, and counts the items that are left out.
 void shorten(Json& object) {
   const std::size_t whole = object.dump(-1, ' ', false, Json::error_handler_t::replace).size();
   if (whole <= kPageJson) return;
@@ -162,7 +162,7 @@ void shorten(Json& object) {
   object["left_out"] = std::move(left_out);
 }
 
-// In a script nothing ends it but "</script", and a '<' in JSON can be spelt out.
+// Returns the answer's JSON as a script. Each '<' is escaped: "</script" would end it.
 std::string data(const Answer& answer, const std::string& version) {
   Json object = whole_json(answer, version);
   shorten(object);
@@ -188,10 +188,10 @@ std::string main_part(const Answer& answer, const std::string& version) {
   }
   html += "<h2>In words and figures</h2>\n";
   for (std::size_t i = 0; i < page.blocks.size(); ++i) {
-    // A figure stands for the plot that these words lead to.
+    // A figure replaces the plot that these words introduce.
     const auto* text = std::get_if<std::string>(&page.blocks[i]);
     const bool leads = text != nullptr && text->ends_with(":");
-    if (text != nullptr && std::ranges::find(lead, *text) != lead.end()) continue;  // said above
+    if (text != nullptr && std::ranges::find(lead, *text) != lead.end()) continue;  // printed above
     if (leads && i + 1 < page.blocks.size() && is_plot(page.blocks[i + 1])) continue;
     html += std::visit([](const auto& b) { return draw(b); }, page.blocks[i]);
   }

@@ -16,7 +16,7 @@ using tune::RankedLayout;
 
 using Shares = std::vector<std::pair<std::string, Seconds>>;
 
-// Where a step goes, in words that are the same for all layouts.
+// Returns the parts of a step, with the same names for all layouts.
 Shares shares_of(const measure::Bottleneck& bottleneck) {
   return {
       {"computation", bottleneck.compute + bottleneck.stragglers},
@@ -27,7 +27,7 @@ Shares shares_of(const measure::Bottleneck& bottleneck) {
       {"data parallelism", bottleneck.communication() + bottleneck.handling + bottleneck.overhead}};
 }
 
-// The shares of a step; a kind of parallelism that a layout does without takes none.
+// Returns fields of the shares of a step; a kind of parallelism that a layout lacks has no value.
 std::vector<Field<RankedLayout>> share_fields() {
   struct Heading {
     const char* heading;
@@ -68,7 +68,7 @@ std::vector<Field<RankedLayout>> fields_of(const tune::Layouts& layouts) {
           {both("80 %\ninterval", "speedup_*", kSpeedup, 5), &RankedLayout::gain},
           {both("samples/s", "throughput", kThroughput, 6),
            [](One one) { return one.metrics.throughput; }},
-          {shown("memory\na GPU", kBytes), [](One one) { return memory_cell(one.memory); }},
+          {shown("memory\nper GPU", kBytes), [](One one) { return memory_cell(one.memory); }},
           {kept("memory_bytes", Column::kJson), [](One one) { return memory_json(one.memory); }},
           {kept("memory_bytes", Column::kCsv), [](One one) { return one.memory.total(); }}},
       share_fields());
@@ -78,7 +78,7 @@ Table ranking_of(const tune::Layouts& layouts) {
   return table_of(fields_of(layouts), layouts.ranking);
 }
 
-// For people: with the given one below.
+// Returns the ranking for people, with the given layout below it.
 Grid ranking_grid(const tune::Layouts& layouts) {
   Table table = ranking_of(layouts);
   Table::Line& line = table.add_line(cells_of(fields_of(layouts), layouts.given));
@@ -94,9 +94,9 @@ std::string shortage_of(const tune::Layouts& layouts) {
          measure::gigabytes(memory.available);
 }
 
-// "computation 1.200 s less, bubble 0.100 s more": the parts that make the difference.
+// Returns "computation takes 1.20 s less and bubble takes 100 ms more": the parts that differ most.
 std::string differences(const RankedLayout& best, const RankedLayout& given) {
-  constexpr double kWorthTelling = 0.005;  // of the given step
+  constexpr double kWorthTelling = 0.005;  // share of the given step
   const Shares now = shares_of(best.bottleneck), before = shares_of(given.bottleneck);
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < now.size(); ++i) {
@@ -184,7 +184,7 @@ std::vector<std::string> layout_verdicts(const tune::Layouts& layouts) {
   const Seconds step = best.metrics.step_time;
   std::string text = quoted_name(best.words()) +
                      " is the best found: " + seconds_text(step, kSaidDigits) +
-                     " a step (80 %: " + seconds_range(best.step.low, best.step.high) + ")";
+                     " per step (80 %: " + seconds_range(best.step.low, best.step.high) + ")";
   if (best.parallel == given.parallel && best.batch == given.batch) {
     return {text + ", and it is the given one."};
   }

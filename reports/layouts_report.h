@@ -9,10 +9,10 @@
 
 namespace syncline::reports {
 
-// The best layouts of a whole job: what each takes, where its step goes, what it needs of a GPU's
-// memory, beside the layout that was given.
+// The best layouts of a whole job compared with the given one: the time and parts of a step, and
+// the memory of a GPU.
 
-// What is best, how sure that is, and where its step is shorter than the given layout's.
+// Returns sentences: the best layout, its interval, how its step differs from the given one's.
 std::vector<std::string> layout_verdicts(const tune::Layouts& layouts);
 
 Answer answer_of(const tune::Layouts& layouts);

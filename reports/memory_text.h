@@ -1,4 +1,4 @@
-// A rank's memory as answers say it.
+// A rank's memory in answers.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace syncline::reports {
 
-// What a rank holds in memory: "32.1 GB"; "129 of 16 GB" where that is more than the device has;
-// empty where nothing was worked out.
+// Returns a rank's memory: "32.1 GB"; "129 of 16 GB" if the device has less; empty if it is
+// unknown.
 std::string memory_cell(const measure::Memory& memory);
 
-// The parts of it, and whether activations are counted: "weights 32.1 GB, ...".
+// Returns the total and its parts, and whether activations are counted: "32.1 GB a GPU: ...".
 std::string memory_sentence(const measure::Memory& memory);
 
-// total, weights, gradients, optimizer, buffers; activations where they are counted, available
-// where the device says, and whether it fits; the stage of a job that is cut.
+// Returns total, weights, gradients, optimizer and buffers; activations if they are counted;
+// available and fits if the device's memory is known; the stage of a pipeline.
 Json memory_json(const measure::Memory& memory);
 
 }  // namespace syncline::reports

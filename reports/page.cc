@@ -16,7 +16,7 @@ std::string on_lines(const std::string& text, const Screen& screen, std::size_t 
 }
 
 std::string draw(const std::string& paragraph, const Screen& screen) {
-  // One that has lines of its own keeps them.
+  // A paragraph with line breaks of its own keeps them.
   std::string text;
   const std::string shown = visible(paragraph, "\n");
   for (std::size_t begin = 0; begin <= shown.size();) {
@@ -38,11 +38,11 @@ std::string draw(const Items& items, const Screen& screen) {
 
 std::string draw(const Grid& grid, const Screen& screen) { return plain_grid(grid, screen); }
 
-// A plot down to its axis stands as it is, or not at all; what is told below it is prose.
+// Draws a plot unchanged down to its axis, or not at all if too wide; wraps the text below it.
 std::string draw_plot(const std::string& text, const Screen& screen) {
   const std::size_t axis = text.find("+--");
   if (screen.width == 0 || axis == std::string::npos) return text;
-  const std::size_t begin = text.rfind('\n', axis) + 1;  // 0 where there is none
+  const std::size_t begin = text.rfind('\n', axis) + 1;  // 0 if there is none
   const std::size_t end = std::min(text.find('\n', axis), text.size());
   const std::size_t taken = end - begin;
   if (taken > screen.width) {
@@ -53,7 +53,7 @@ std::string draw_plot(const std::string& text, const Screen& screen) {
          wrapped_lines(text.substr(std::min(end + 1, text.size())), screen.width);
 }
 
-// A configuration stands as it is, prose is wrapped.
+// Draws a configuration unchanged, and wraps prose.
 std::string draw(const Listing& listing, const Screen& screen) {
   const std::string text = visible(listing.text, "\n");
   if (listing.plot) return draw_plot(text, screen);

@@ -1,5 +1,5 @@
-// What a report says to people, and in which order, before it is drawn: the terminal's table and
-// the Markdown page show the same blocks.
+// The content of a report for people, in order, before it is drawn: the terminal's table and the
+// Markdown page show the same blocks.
 #pragma once
 
 #include <string>
@@ -17,11 +17,11 @@ struct Items {
   std::vector<std::string> items;
 };
 
-// Text to be taken as it stands: a plot, a configuration. Its lines end in '\n'.
+// Preformatted text: a plot, a configuration. Its lines end in '\n'.
 struct Listing {
-  std::string language;  // as Markdown's fences name it: "text", "json"
+  std::string language;  // as in Markdown's fences: "text", "json"
   std::string text;
-  bool plot = false;  // of a figure that a page with figures draws better
+  bool plot = false;  // a plot that pages with figures leave out
 };
 using Block = std::variant<std::string, Items, Grid, Listing>;  // a string is a paragraph
 
@@ -32,7 +32,7 @@ struct Page {
   std::string about;  // may be empty
   std::vector<Block> blocks;
 
-  // At the end, where there is something in it.
+  // Adds a block at the end; an empty paragraph or list is left out.
   void add(const std::string& paragraph);
   void add(Items items);
   void add(const Table& table);
@@ -40,19 +40,19 @@ struct Page {
   void add(Listing listing) { blocks.emplace_back(std::move(listing)); }
 };
 
-// A figure of an answer, and the table of what its parts stand for, to which they link.
+// A figure of an answer, and a table with details of its parts, to which they link.
 struct Illustration {
   chart::Figure figure;
-  std::string heading = {};  // of the table; empty: there is none
+  std::string heading = {};  // heading of the table; empty: no table
   Grid details = {};
-  std::vector<std::string> ids = {};  // of its lines, for the figure's links
+  std::vector<std::string> ids = {};  // ids of the table's lines, for the figure's links
 };
 
-// For a terminal: a title, aligned tables, and sentences. Control characters in the page are
-// blanks; the screen's own are all that it has.
+// Returns the page for a terminal: a title, aligned tables, and sentences. Control characters in
+// the page become blanks: only the screen's own remain.
 std::string text_page(const Page& page, const Screen& screen = {});
 
-// As GitHub Markdown, for a README or an issue: the content of the terminal's table.
+// Returns the page as GitHub Markdown, for a README or an issue.
 std::string markdown_page(const Page& page);
 
 }  // namespace syncline::reports

@@ -6,7 +6,7 @@
 
 namespace syncline::reports {
 
-// `planned` must outlive the answer.
+// Returns the answer. Requires that `planned` outlives it.
 Answer answer_of(const questions::Planned& planned);
 
 }  // namespace syncline::reports

@@ -21,11 +21,11 @@ namespace {
 using chart::Unit;
 using Rows = std::vector<const measure::Row*>;
 
-// Axes whose ends are this far apart are logarithmic.
+// An axis is logarithmic if its largest value is this many times its smallest.
 constexpr double kWideAxis = 8;
 constexpr double kWideTimes = 20;
 
-// The rows that the pictures are of: those of the first executor. Strategies in the report's order.
+// The rows of the pictures: those of the first executor. Strategies are in the report's order.
 struct Swept {
   std::vector<Axis> axes;
   std::vector<std::string> strategies;
@@ -37,7 +37,7 @@ struct Swept {
     return found == rows.end() ? nullptr : found->second;
   }
 
-  // Of a point; nullptr where it has no rows.
+  // Returns the point's fastest row; nullptr if it has none.
   const measure::Row* fastest(std::size_t point) const {
     const measure::Row* best = nullptr;
     for (const auto& name : strategies) {
@@ -67,8 +67,8 @@ Swept swept(const measure::Report& report) {
   return result;
 }
 
-// How many times slower than the best of its point a strategy is, over all points in the mean of
-// logarithms: what tells the interesting ones.
+// Returns the strategies by their step time over the best of each point, in the geometric mean over
+// all points: the most interesting ones first.
 std::vector<std::string> best_first(const Swept& all) {
   std::map<std::string, double> rank;
   std::map<std::string, int> count;
@@ -89,7 +89,7 @@ std::vector<std::string> best_first(const Swept& all) {
   return order;
 }
 
-// The most interesting few, the baseline always among them, in the report's order.
+// Returns the most interesting few, the baseline always among them, in the report's order.
 std::vector<std::string> chosen(const measure::Report& report, const Swept& all, std::size_t most) {
   std::vector<std::string> order = best_first(all);
   const auto baseline = std::find(order.begin(), order.end(), report.baseline);
@@ -115,7 +115,7 @@ std::string words(const SweepPoint& point, const std::vector<Axis>& axes) {
   return point_text(row, axes);
 }
 
-// Where the step goes ---------------------------------------------------------------------------
+// Parts of the step ------------------------------------------------------------------------------
 
 chart::Figure bars(const measure::Report& report, const Swept& all) {
   std::vector<StepParts> parts;
@@ -144,7 +144,7 @@ std::optional<double> number_on(const SweepPoint& point, const Axis& axis) {
   return std::nullopt;
 }
 
-// The points along one axis, all else as at the first point, by ascending value.
+// Returns the points along one axis, all else as at the first point, by ascending value.
 std::vector<std::pair<double, std::size_t>> along(const Swept& all, const Axis& axis) {
   std::vector<std::pair<double, std::size_t>> line;
   const auto others = [&](SweepPoint point) {
@@ -162,7 +162,7 @@ std::vector<std::pair<double, std::size_t>> along(const Swept& all, const Axis& 
 
 using Along = std::vector<std::pair<double, std::size_t>>;
 
-// A line a strategy; those beyond the colours are faint.
+// Adds a line per strategy; those beyond the number of colours are faint.
 template <typename Of>
 void add_lines(chart::Figure& figure, const measure::Report& report, const Swept& all,
                const Along& line, Of value_of) {
@@ -211,7 +211,7 @@ chart::ChartAxis across_of(const Axis& axis, const Along& line) {
   return {axis.name, Unit::kNumber, wide(values, kWideAxis)};
 }
 
-// A ring around the fastest of each point, with its interval where lines have no bands.
+// Adds a ring around the fastest of each point, with its interval if lines have no bands.
 void add_fastest(chart::Figure& figure, const Swept& all, const Along& line) {
   if (all.strategies.size() < 2) return;
   const bool banded = !figure.series.empty() && !figure.series.front().band.empty();
@@ -253,20 +253,20 @@ chart::Figure step_curve(const measure::Report& report, const Swept& all, const 
   return figure;
 }
 
-// What is left of the throughput that as many times more ranks would have.
+// Draws throughput per node as a share of that with the fewest nodes.
 chart::Figure efficiency(const measure::Report& report, const Swept& all, const Axis& axis,
                          const Along& line) {
   chart::Figure figure{"s-efficiency",
                        "Efficiency over " + axis.name,
                        "",
                        across_of(axis, line),
-                       {"throughput a node; fewest nodes: 100", Unit::kPercent, false, true}};
+                       {"throughput per node; fewest nodes: 100", Unit::kPercent, false, true}};
   const double least = line.front().first;
   const auto first = line.front().second;
   add_lines(figure, report, all, line, [&](const measure::Row& row, double nodes) {
     const auto* alone = all.at(row.strategy, first);
     if (alone == nullptr) return 0.0;
-    // Where nobody said how many samples a step has, it has as many on each node.
+    // Without a number of samples per step, each node is taken to have the same number.
     if (std::isnan(row.metrics.throughput)) {
       return 100 * alone->metrics.step_time / row.metrics.step_time;
     }
@@ -307,7 +307,7 @@ chart::Figure heat_map(const measure::Report& report, const Swept& all) {
   for (const auto& name : names) figure.up.names.push_back(one_line(name));
   for (std::size_t i = 0; i < points; ++i) {
     const std::string text = words(all.points[i], all.axes);
-    // With one axis its name need not stand at each column.
+    // Names of points omit the only axis.
     figure.across.names.push_back(
         all.axes.size() == 1 ? text.substr(std::min(text.size(), all.axes[0].name.size() + 1))
                              : text);
@@ -336,11 +336,11 @@ chart::Figure heat_map(const measure::Report& report, const Swept& all) {
   return figure;
 }
 
-// Against what was published --------------------------------------------------------------------
+// Compared with published figures ---------------------------------------------------------------
 
-// What somebody published, and what was predicted of it, with the ends of its interval.
+// A published figure and its prediction, with the ends of its interval.
 struct Forecast {
-  std::size_t of = 0;  // kPublished
+  std::size_t of = 0;  // index in kPublished
   double published = 0;
   double predicted = 0;
   measure::Interval interval = {};
@@ -348,10 +348,10 @@ struct Forecast {
 
 constexpr std::pair<const char*, Unit> kPublished[] = {
     {"step time", Unit::kSeconds},
-    {"throughput of samples a second", Unit::kNumber},
+    {"throughput of samples per second", Unit::kNumber},
     {"speedup over the baseline", Unit::kNumber}};
 
-// By the first figure that was published, as the errors are.
+// Returns the forecast of the first published figure, which the errors are about too.
 std::optional<Forecast> forecast_of(const measure::Row& row) {
   const Published& published = *row.published;
   if (published.step_time) {
@@ -390,10 +390,10 @@ chart::Figure published_figure(const measure::Report& report, std::size_t of) {
 
 // The step --------------------------------------------------------------------------------------
 
-// The fastest traced strategy under the baseline; without one, or where that is the fastest, the
-// fastest two.
+// Returns the baseline and the fastest other traced strategy, or without a baseline the fastest
+// two.
 std::vector<std::size_t> two_to_show(const measure::Report& report, const Swept& all) {
-  std::vector<std::tuple<bool, Seconds, std::size_t>> order;  // what fits comes first
+  std::vector<std::tuple<bool, Seconds, std::size_t>> order;  // those that fit come first
   std::optional<std::size_t> baseline;
   for (std::size_t i = 0; i < report.traced.size(); ++i) {
     const auto* row = all.points.empty() ? nullptr : all.at(report.traced[i].strategy, 0);

@@ -1,4 +1,4 @@
-// The pictures of `run`. What is left out for want of room is in a figure's note.
+// The pictures of `run`. A figure's note says which parts were left out for want of room.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace syncline::reports {
 
-// Where each strategy's step goes, what the sweep does to it, how near the predictions come to
-// published figures, and, where timelines were kept, a step of the baseline and of the fastest.
+// Returns bars of each strategy's step, its curves over the sweep, predicted over published
+// figures. With timelines, also a step of the baseline and of the fastest.
 std::vector<Illustration> figures_of(const measure::Report& report);
 
 }  // namespace syncline::reports

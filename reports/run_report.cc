@@ -13,10 +13,10 @@
 namespace syncline::reports {
 namespace {
 
-// Buckets beyond these are counted, not listed.
+// Buckets beyond this number are counted, not listed.
 constexpr std::size_t kBucketsAtMost = 12;
 
-// Rules stand between sweep points, unless every row is a point of its own.
+// Puts rules between sweep points, unless every row is a point of its own.
 Grid ruled(Table table, const std::vector<measure::Row>& rows) {
   std::size_t changes = 0;
   for (std::size_t i = 1; i < rows.size(); ++i) changes += same_point(rows[i - 1], rows[i]) ? 0 : 1;
@@ -26,7 +26,7 @@ Grid ruled(Table table, const std::vector<measure::Row>& rows) {
   return grid_of(table);
 }
 
-// Each row as it stands out.
+// Gives each row its tone.
 Grid toned(Table table, const measure::Report& report) {
   Grid grid = ruled(std::move(table), report.rows);
   const auto tones = tones_of(report);
@@ -36,7 +36,7 @@ Grid toned(Table table, const measure::Report& report) {
 
 // Text under the table -------------------------------------------------------------------------
 
-// "3 of 3.9 MiB, 160 of 25 MiB"
+// Returns "3 of 3.9 MiB, 160 of 25 MiB".
 std::string buckets_text(const std::vector<std::pair<std::int64_t, double>>& buckets) {
   std::string text;
   for (std::size_t i = 0; i < std::min(buckets.size(), kBucketsAtMost); ++i) {
@@ -72,7 +72,7 @@ std::string parameters_text(const std::vector<measure::Fitted>& parameters) {
   return join_and(texts);
 }
 
-// Notes of published rows; the same note of several rows is printed once.
+// Returns the notes of published rows; the same note of several rows is printed once.
 std::vector<std::string> notes_of(const std::vector<measure::Row>& rows) {
   std::vector<std::pair<std::string, std::vector<const measure::Row*>>> notes;
   for (const auto& row : rows) {
@@ -110,7 +110,7 @@ std::string setting_text(const measure::Report& report) {
   return text.empty() ? text : text + ".";
 }
 
-// What was fitted together, for each part of the sweep that was fitted on its own.
+// Groups fitted values by the part of the sweep that they were fitted to.
 std::vector<std::vector<measure::Fitted>> parts_of(const std::vector<measure::Fitted>& fitted) {
   std::vector<std::vector<measure::Fitted>> parts;
   for (const auto& one : fitted) {
@@ -146,8 +146,8 @@ void add_splits(Page& page, const measure::Report& report) {
   }
 }
 
-// What DiLoCo's papers judge a link by: "Computation is 95.2 % of a step of DiLoCo at ..."; of the
-// first few rows.
+// Returns "Utilisation, ...: 95.2 % with DiLoCo at ..." for the first few rows: the measure by
+// which DiLoCo's papers judge a link.
 std::string utilisation_sentence(const measure::Report& report) {
   constexpr std::size_t kFew = 6;
   const auto axes = axes_of(report.rows);
@@ -169,11 +169,11 @@ Grid brief_grid(const measure::Report& report) {
   std::vector<std::string> left_out;
   const bool tokens =
       std::ranges::any_of(report.rows, [](const measure::Row& row) { return row.rate.tokens > 0; });
-  if (report.shortage.empty() && !tokens) left_out.emplace_back("memory\na GPU");
+  if (report.shortage.empty() && !tokens) left_out.emplace_back("memory\nper GPU");
   return toned(narrowed(run_rows(report.rows, report.baseline), kHowFast, left_out), report);
 }
 
-// Where all rows do not fit a screen: the fastest of each point of the sweep and its baseline.
+// Returns the rows for one screen: all, or of each sweep point the baseline and the fastest.
 measure::Report screenful(const measure::Report& report) {
   constexpr std::size_t kMost = 10;
   if (report.rows.size() <= kMost) return report;
@@ -215,7 +215,7 @@ std::size_t calibrated_rows(const measure::Report& report) {
       [](const measure::Row& row) { return row.published && row.published->calibrated; }));
 }
 
-// "2 rows used for calibration, 0.4 % off in the mean and 0.9 % at most"
+// Adds "2 rows used for calibration, 0.4 % off in the mean and 0.9 % at most".
 void add_group(std::vector<std::string>& groups, const std::vector<double>& errors,
                std::string_view what) {
   if (errors.empty()) return;
@@ -237,7 +237,7 @@ Json parameters_json(const std::vector<measure::Fitted>& parameters) {
   return object;
 }
 
-// One object, or one for each part of the sweep that was fitted on its own.
+// Returns one object, or one for each part of the sweep that was fitted on its own.
 Json calibration_json(const std::vector<measure::Fitted>& fitted) {
   if (fitted.front().at.empty()) return Json{{"parameters", parameters_json(fitted)}};
   Json parts = Json::array();
@@ -277,7 +277,7 @@ Json provenance_json(const measure::Report& report) {
 
 namespace {
 
-// Adds the lack of memory that the verdict does not say, as something fits.
+// Adds the lack of memory. If no row fits, the verdict says so instead.
 void add_shortage(Page& page, const measure::Report& report) {
   const bool none =
       std::ranges::none_of(report.rows, [](const measure::Row& row) { return row.memory.fits(); });
@@ -360,9 +360,7 @@ std::string accuracy_sentence(const measure::Report& report) {
   if (report.inexact.empty()) return {};
   const bool one = report.inexact.size() == 1;
   return join_and(report.inexact) + (one ? " changes" : " change") +
-         " the training itself (sparser, coarser or rarer communication): what that does to "
-         "accuracy is "
-         "not predicted.";
+         " the training; the effect on accuracy is not predicted.";
 }
 
 std::string agreement_sentence(const measure::Report& report) {

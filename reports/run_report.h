@@ -10,27 +10,26 @@
 
 namespace syncline::reports {
 
-// The rows; beside them, where somebody published figures, those and the error of the prediction
-// (of the step time, else the throughput, else the speedup, else the collectives: the first that
-// was published). Then what was fitted, what the table shows, and where the figures come from.
+// Returns the rows, with published figures and the error of the prediction if there are any. The
+// error is that of the first published figure: step time, throughput, speedup, collectives. Then
+// the fit, the verdict, and the sources of the figures.
 Page page_of(const measure::Report& report);
-// The verdict first, then the rows with how fast they are and what communication they expose.
+// Returns the verdict, then the rows with their speed and exposed communication.
 Page brief_of(const measure::Report& report);
 
 Json json_of(const measure::Report& report);
 
-// All three.
+// Returns the answer of these pages and this JSON.
 Answer answer_of(const measure::Report& report);
 
-// Where the figures come from, in sentences. Which executor predicted the figures, and what they
-// were fitted to.
+// Returns sentences on the sources of the figures: the executor, and the rows of the fit.
 std::string figures_sentence(const measure::Report& report);
 
-// Which strategies change the training itself, about whose accuracy nothing is said. Empty if none.
+// Returns a sentence on strategies that change the training: accuracy is not predicted. Else empty.
 std::string accuracy_sentence(const measure::Report& report);
 
-// How far predictions are from published figures: those used for the fit, those not used, and each
-// left out in turn. Empty where nothing was published to compare with.
+// Returns the errors of predictions against published figures: those of the fit, the others, and
+// with each left out in turn. Empty if there are no published figures.
 std::string agreement_sentence(const measure::Report& report);
 
 }  // namespace syncline::reports

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kStrategies = "strategies.";
 
-// The last `count` components of a dotted path.
+// Returns the last `count` components of a dotted path.
 std::string tail(const std::string& path, std::size_t count) {
   if (path.starts_with(kStrategies)) return path.substr(kStrategies.size());
   std::size_t dot = path.size();
@@ -29,7 +29,7 @@ std::string tail(const std::string& path, std::size_t count) {
   return path.substr(dot + 1);
 }
 
-// Takes one more component wherever names clash, until they do not or paths are used up.
+// Names axes by their last component; names that clash get more components.
 void name_axes(std::vector<Axis>& axes) {
   std::vector<std::size_t> length(axes.size(), 1);
   for (std::size_t round = 0; round < 64; ++round) {
@@ -97,19 +97,19 @@ Json buckets_json(const std::vector<std::pair<std::int64_t, double>>& buckets) {
   return list;
 }
 
-// JSON has no word for infinity and not-a-number: such a figure does not apply.
+// Returns a cell, empty if not finite: JSON has no infinity and no not-a-number.
 Cell finite(double value) { return std::isfinite(value) ? Cell(value) : Cell(); }
 Cell finite(const std::optional<double>& value) { return value ? finite(*value) : Cell(); }
 
-// A figure that is known.
+// Returns a cell with the value, empty unless it is above 0.
 Cell positive(double value) { return value > 0 ? finite(value) : Cell(); }
 
-// Of small shares the first two digits say more than a fixed number of them.
+// Returns a share with two significant digits: small ones would vanish with fixed decimals.
 Cell rounding_cell(double percent) {
   return percent > 0 ? shown_as(finite(percent), short_text(percent, 2) + " %") : Cell();
 }
 
-// An interval that was worked out.
+// Returns a cell with the interval, empty if it is unknown.
 Cell known(const measure::Interval& ends) {
   const bool told = ends.low > 0 && std::isfinite(ends.low) && std::isfinite(ends.high);
   return told ? Cell(ends) : Cell();
@@ -123,13 +123,13 @@ auto figure(Value measure::Metrics::*figure) {
   return [figure](const measure::Row& row) { return finite(row.metrics.*figure); };
 }
 
-// Returns true for a job of tokens, whose users read tokens a second, MFU and memory.
+// Returns true for a job of tokens: its users read tokens per second, MFU and memory.
 bool has_tokens(const std::vector<measure::Row>& rows) {
   return std::ranges::any_of(rows, [](const measure::Row& row) { return row.rate.tokens > 0; });
 }
 
-// The step time, the throughput and what they gain, with intervals. Of a job of `tokens` a speedup
-// leaves a narrow screen earlier.
+// Returns fields of step time, throughput and speedup, with intervals. For a job of tokens, the
+// speedup leaves a narrow screen earlier.
 std::vector<RowField> speed_fields(const std::string& baseline, bool tokens) {
   using enum Kind;
   return {{both("step\ntime", "step_time_s", kSeconds),
@@ -150,10 +150,10 @@ std::vector<RowField> speed_fields(const std::string& baseline, bool tokens) {
           {shown("80 %\ninterval", kSpeedup, 4, Column::kPage), &measure::Row::gain}};
 }
 
-// Fields of the devices' use. A figure that no row knows is no column.
+// Returns fields of the devices' use. A figure that no row has is left out.
 std::vector<RowField> use_fields() {
   using enum Kind;
-  return {{both("tokens/s\na GPU", "tokens_per_s_per_gpu", kThroughput, 1, Column::kAll, kSparse),
+  return {{both("tokens/s\nper GPU", "tokens_per_s_per_gpu", kThroughput, 1, Column::kAll, kSparse),
            [](const measure::Row& row) { return positive(row.rate.tokens); }},
           {both("MFU", "mfu_percent", kShare, 1, Column::kAll, kSparse),
            [](const measure::Row& row) { return positive(100 * row.rate.mfu); }},
@@ -161,13 +161,13 @@ std::vector<RowField> use_fields() {
            [](const measure::Row& row) { return positive(100 * row.rate.efficiency); }}};
 }
 
-// Fields of the parts of a step time, in the forms `causes`; core/metrics.h has their meaning.
+// Returns fields of the parts of a step time, in the forms `causes`; core/metrics.h defines them.
 std::vector<RowField> cause_fields(int causes, bool tokens) {
   using enum Kind;
   using measure::Metrics;
   const int memory = causes & Column::kPage;
   return {
-      {both("memory\na GPU", "", kBytes, tokens ? 1 : 2, memory, Column::kPage),
+      {both("memory\nper GPU", "", kBytes, tokens ? 1 : 2, memory, Column::kPage),
        [](const measure::Row& row) { return shown_as({}, memory_cell(row.memory)); }},
       {both("rounding\nerror", "rounding_error_percent", kShare, 5, Column::kAll, kSparse),
        [](const measure::Row& row) { return rounding_cell(100 * row.rounding_error); }},
@@ -183,7 +183,7 @@ std::vector<RowField> cause_fields(int causes, bool tokens) {
       {both("lower\nbound", "lower_bound_s", kSeconds, 9, causes), figure(&Metrics::lower_bound)}};
 }
 
-// Fields of the prediction, in SI units. On a narrow screen names and speeds stay longest.
+// Returns fields of the prediction, in SI units. On a narrow screen names and speeds stay longest.
 std::vector<RowField> predicted_fields(const std::vector<measure::Row>& rows,
                                        const std::string& baseline, int causes) {
   const bool tokens = has_tokens(rows);
@@ -215,7 +215,7 @@ Json links_json(const measure::Company& company) {
   return links;
 }
 
-// The slowdowns of the jobs that share the fabric with a row's own.
+// Returns the slowdowns of the jobs that share the fabric with a row's own.
 Cell others_slowdown(const measure::Company& company) {
   std::string text;
   for (std::size_t i = 1; i < company.jobs.size(); ++i) {
@@ -225,7 +225,7 @@ Cell others_slowdown(const measure::Company& company) {
   return text;
 }
 
-// Fields of jobs on the same fabric, which slow each other down.
+// Returns fields of jobs on the same fabric, which slow each other down.
 std::vector<RowField> company_fields() {
   using enum Kind;
   const auto of = [](auto cell) {
@@ -249,14 +249,14 @@ std::vector<RowField> company_fields() {
           {kept("hot_links", Column::kJson), of(links_json)}};
 }
 
-// The published figure that the error is about.
+// Returns the published figure that the error is about.
 std::string error_figure(const Published& published) {
   if (published.step_time) return seconds_text(*published.step_time);
   if (published.throughput) return throughput_text(*published.throughput) + " /s";
   return published.speedup ? speedup_text(*published.speedup) : "";
 }
 
-// Fields of published figures, and the error of the prediction.
+// Returns fields of published figures, and of the prediction's error.
 std::vector<RowField> published_fields() {
   using enum Kind;
   const auto of = [](auto cell) {
@@ -296,8 +296,8 @@ std::vector<RowField> published_fields() {
       {shown("accuracy\n(published)", kInteger, 0, Column::kPage), of(&Published::accuracy)}};
 }
 
-// Fields of a row's name: its place in the sweep, its strategy, and the executor if there are
-// several.
+// Returns fields of a row's name: its place in the sweep, its strategy, and the executor if there
+// are several.
 std::vector<RowField> naming_fields(const std::vector<measure::Row>& rows,
                                     const std::vector<Axis>& axes) {
   using enum Kind;
@@ -319,7 +319,7 @@ std::vector<RowField> naming_fields(const std::vector<measure::Row>& rows,
   return named;
 }
 
-// The sweep for programs: an object in JSON, columns in CSV.
+// Returns fields of the sweep for programs: an object in JSON, columns in CSV.
 std::vector<RowField> sweep_fields(const std::vector<Axis>& axes) {
   std::vector<RowField> swept{{kept("sweep", Column::kJson), [](const measure::Row& row) {
                                  Json sweep = Json::object();
@@ -333,7 +333,7 @@ std::vector<RowField> sweep_fields(const std::vector<Axis>& axes) {
   return swept;
 }
 
-// Intervals, memory and buckets for programs.
+// Returns fields of intervals, memory and buckets for programs.
 std::vector<RowField> program_fields() {
   const auto memory = [](auto of) {
     return [of](const measure::Row& row) {
@@ -347,7 +347,7 @@ std::vector<RowField> program_fields() {
           {kept("memory_bytes", Column::kCsv, kSparse),
            memory([](const measure::Memory& of) { return of.total(); })},
           {kept("memory_bytes", Column::kJson), memory(memory_json)},
-          // Buckets can be many; they are listed if there is something to compare them with.
+          // Buckets can be many: they are listed if there are published ones to compare them with.
           {kept("buckets", Column::kJson), [](const measure::Row& row) {
              const bool compared = row.published && !row.published->buckets.empty();
              return compared ? Cell(buckets_json(row.buckets)) : Cell();
@@ -388,7 +388,7 @@ void put_predicted(Json& object, const measure::Metrics& metrics) {
   object.update(json_of(columns_of(fields), {cells_of(fields, row)}));
 }
 
-// A column of which the first row knows nothing is none of any line; intervals are columns of all.
+// Decides the columns: sparse ones without a value in the first row are left out, intervals stay.
 void CsvStream::begin(const measure::Row& first) {
   fields_ = run_fields({first}, "", Column::kAll);
   table_ = table_of(fields_, {first});

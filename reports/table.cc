@@ -48,7 +48,7 @@ std::string text_of(const Column& column, const Cell& cell) {
                                : number_text(cell.value, column.kind);
 }
 
-// Whether the table's column stands in this form.
+// Returns, for each column, true if it is shown in this form.
 std::vector<bool> standing(const Table& table, Column::Form form) {
   std::vector<bool> stands;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -71,7 +71,7 @@ std::string replaced(std::string key, const std::string& what, const std::string
 
 bool is_interval(const std::string& key) { return key.find('*') != std::string::npos; }
 
-// The names under which a column's value is kept: one, or those of an interval's ends.
+// Returns the names of a column's value: one, or those of an interval's ends.
 std::vector<std::string> names_of(const std::string& key) {
   if (key.empty()) return {};
   if (!is_interval(key)) return {key};

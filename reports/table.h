@@ -19,7 +19,7 @@
 
 namespace syncline::reports {
 
-// Text and flags stand to the left, numbers to the right.
+// How people read a column. Text and flags are left-aligned, numbers right-aligned.
 enum class Kind {
   kText,
   kFlag,     // "yes", "no"
@@ -33,13 +33,13 @@ enum class Kind {
   kThroughput
 };
 
-// The number itself, shortest text that reads back the same; whole numbers without a point.
+// Returns the shortest number that reads back the same; whole numbers without a point.
 Json exact(double value);
 
 // A value, or none. An interval is the list of its ends.
 struct Cell {
-  Json value = Json::value_t::discarded;  // nothing is known
-  std::optional<std::string> text;        // for people, in place of what the kind makes of it
+  Json value = Json::value_t::discarded;  // unknown
+  std::optional<std::string> text;        // for people, instead of the kind's format
 
   Cell() = default;
   Cell(double number) : value(exact(number)) {}
@@ -59,31 +59,31 @@ struct Cell {
   bool known() const { return !value.is_discarded(); }
 };
 
-// The value for programs, other words for people.
+// Returns the value for programs, with other words for people.
 Cell shown_as(Cell cell, std::string text);
-// "null" in JSON where nothing is known, instead of nothing.
+// Returns the cell, or null if it is unknown: JSON then has the member.
 Cell or_null(Cell cell);
 
 struct Column {
   enum Form { kNone, kPage, kCsv, kNoJson, kJson, kNoCsv, kPrograms, kAll };  // bits
 
-  std::string heading;  // Grid::Column::heading; in a CSV too where there is no key
-  // "published/use" is a member of an object in JSON, "published_use" in CSV; "time_*_s" are two of
-  // an interval, time_low_s and time_high_s.
+  std::string heading;  // Grid::Column::heading; in a CSV too if there is no key
+  // Name in JSON and CSV. "published/use" is a member of an object in JSON, "published_use" in CSV.
+  // "time_*_s" names the ends of an interval, time_low_s and time_high_s.
   std::string key;
   Kind kind = Kind::kText;
   int rank = 0;  // Grid::Column::rank
   int forms = kAll;
-  int sparse = kNone;  // forms that leave the column out where no line has a value
+  int sparse = kNone;  // forms without the column if no line has a value in it
 
   bool in(Form form) const { return (forms & form) != 0; }
 };
 
 struct Table;
-// Without the columns for people of a higher rank, and those named by their headings.
+// Returns the table without columns of a higher rank for people, or with one of these headings.
 Table narrowed(Table table, int rank, const std::vector<std::string>& headings = {});
 
-// A list of parts, each an item or several.
+// Returns a list of parts, each an item or several.
 template <typename Item, typename... Parts>
 std::vector<Item> listed(Parts... parts) {
   std::vector<Item> all;
@@ -106,25 +106,25 @@ std::vector<Cell> cells(Parts... parts) {
   return listed<Cell>(std::move(parts)...);
 }
 
-// For people and programs.
+// Returns a column for people and programs.
 Column both(std::string heading, std::string key, Kind kind = Kind::kText, int rank = 0,
             int forms = Column::kAll, int sparse = Column::kNone);
-// For people alone.
+// Returns a column for people only.
 Column shown(std::string heading, Kind kind = Kind::kText, int rank = 0,
              int sparse = Column::kNone);
-// For programs alone.
+// Returns a column for programs only.
 Column kept(std::string key, int forms = Column::kPrograms, int sparse = Column::kNone);
 
 struct Table {
   struct Line {
-    std::vector<Cell> cells;  // one a column
+    std::vector<Cell> cells;  // one per column
     bool rule_before = false;
     Tone tone = Tone::kPlain;
   };
   std::vector<Column> columns;
   std::vector<Line> lines = {};
 
-  // Throws std::logic_error where there are more cells than columns, or fewer.
+  // Adds a line. Throws std::logic_error unless it has a cell for each column.
   Line& add_line(std::vector<Cell> line);
   template <typename... Parts>
   Line& add(Parts... parts) {
@@ -159,7 +159,7 @@ std::vector<Cell> cells_of(const std::vector<Field<Row>>& fields, const Row& row
   return cells;
 }
 
-// Makes a table with a line for each row.
+// Returns a table with a line for each row.
 template <typename Row>
 Table table_of(const std::vector<Field<Row>>& fields, const std::vector<Row>& rows) {
   Table table{columns_of(fields)};
@@ -169,13 +169,13 @@ Table table_of(const std::vector<Field<Row>>& fields, const std::vector<Row>& ro
 
 Grid grid_of(const Table& table);
 
-// A header line and lines of the same length. RFC 4180: lines end in CR LF; a cell with a comma, a
-// quote or a line break is quoted.
+// Returns a header line and lines of the same length. RFC 4180: lines end in CR LF; a cell with a
+// comma, a quote or a line break is quoted.
 std::string csv_text(const Table& table);
 std::string csv_head(const Table& table);
 std::string csv_lines(const Table& table);
 
-// An object a line, with the members that are known.
+// Returns an object per line, with its known members.
 Json json_of(const Table& table);
 Json json_of(const std::vector<Column>& columns, const Table::Line& line);
 

@@ -10,7 +10,7 @@
 namespace syncline::reports {
 namespace {
 
-// What of both axes is seen.
+// The visible range of both axes.
 struct Window {
   double left = std::numeric_limits<double>::infinity();
   double right = -std::numeric_limits<double>::infinity();
@@ -40,7 +40,7 @@ class Canvas {
     lines_[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)] = mark;
   }
 
-  // With its axes, whose ends have these names. `margin`: that of what is told below.
+  // Returns the canvas with axes and the names of their ends. Sets `margin` for text below it.
   std::string framed(const std::string& top, const std::string& bottom, const std::string& first,
                      const std::string& last, std::size_t& margin) const {
     const std::size_t wide = lines_[0].size(), labels = std::max(top.size(), bottom.size());
@@ -77,7 +77,7 @@ bool window_of(const std::vector<PlotSeries>& series, Window& window) {
     }
   }
   if (window.left > window.right) return false;
-  constexpr double kAlone = 0.5;  // a single size or time still has a window
+  constexpr double kAlone = 0.5;  // half the range of a single size or time, in powers of 2 or 10
   if (window.right - window.left < 1e-9) {
     window.left -= kAlone;
     window.right += kAlone;
@@ -104,7 +104,7 @@ std::string curve_text(const std::vector<tune::CurvePoint>& curve) {
   const auto column = [&](const tune::CurvePoint& point) {
     return point.size > 0 ? canvas.column(window.across(place(point.size))) : 0;
   };
-  // Columns between two points hold the step time of the left one: it stays until the next size.
+  // Columns between two points show the step time of the left one, up to the next size.
   for (std::size_t i = 0; i < curve.size(); ++i) {
     const int until =
         i + 1 < curve.size() ? std::max(column(curve[i]), column(curve[i + 1]) - 1) : kWide - 1;
@@ -130,7 +130,7 @@ std::string curve_csv(const std::vector<tune::CurvePoint>& curve) {
 std::string text_plot(const std::vector<PlotSeries>& series) {
   Window window;
   if (!window_of(series, window)) return "";
-  Canvas canvas(68, 20);  // with its labels within 80 columns
+  Canvas canvas(68, 20);  // within 80 columns with its labels
   const auto put = [&](const std::pair<double, double>& point, char mark) {
     canvas.put(canvas.column(window.across(std::log2(point.first))),
                canvas.row(1 - window.up(std::log10(point.second))), mark);

@@ -9,11 +9,11 @@
 
 namespace syncline::reports {
 
-// Step time over the size of buckets, at most 72 columns wide and a dozen lines high; empty for
-// fewer than two points. A size of nothing stands at the left end.
+// Returns a plot of step time over bucket size, at most 72 columns wide and a dozen lines high;
+// empty for fewer than two points. A size of 0 lies at the left end.
 std::string curve_text(const std::vector<tune::CurvePoint>& curve);
 
-// "bytes,step_time_s" and one line a point.
+// Returns "bytes,step_time_s" and one line per point.
 std::string curve_csv(const std::vector<tune::CurvePoint>& curve);
 
 struct PlotSeries {
@@ -22,8 +22,8 @@ struct PlotSeries {
   std::vector<std::pair<double, double>> curve;   // fitted, by ascending bytes
 };
 
-// Each series' points by a letter of its own, curves by dots, seconds too on a logarithmic axis.
-// Empty where there is nothing to draw.
+// Returns a plot of each series' points as letters and curves as dots; seconds on a logarithmic
+// axis too. Empty if there are no points.
 std::string text_plot(const std::vector<PlotSeries>& series);
 
 }  // namespace syncline::reports

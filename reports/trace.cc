@@ -1,7 +1,7 @@
-// Readers of PyTorch's profiles take it too (HolisticTraceAnalysis; what its loader demands stands
-// in tests/reports/trace_profile_test.cc): for them exchanges are called "nccl:..." or "gloo:...",
-// a thread of its own has a launch of no length for each operation of the device, and operations
-// carry its correlation. To them a file is one rank, so one strategy and rank a file.
+// Readers of PyTorch's profiles accept the file too (HolisticTraceAnalysis;
+// tests/reports/trace_profile_test.cc has its demands). For them, exchanges are named "nccl:..." or
+// "gloo:...", a thread has a launch of length 0 for each device operation, with the same
+// correlation. For them a file is one rank, so write one strategy and rank per file.
 #include "reports/trace.h"
 
 #include <algorithm>
@@ -21,20 +21,20 @@ namespace syncline::reports {
 namespace {
 
 constexpr std::size_t kNamedTensors = 8;
-constexpr std::int64_t kThreadsApart = 1000;  // thread ids of a process: its id * 1000 + stream
+constexpr std::int64_t kThreadsApart = 1000;  // thread ids: process id * 1000 + stream
 constexpr plan::StreamId kStepsThread = 999;
 constexpr plan::StreamId kLaunchThread = 998;
-constexpr plan::StreamId kProcess = -1;  // beside the streams, where names are kept
-// Ids of a strategy's arrows, and of what links its operations to their launches.
+constexpr plan::StreamId kProcess = -1;  // pseudo-stream of the process' names
+// Range of ids of a strategy's arrows and correlations.
 constexpr std::int64_t kIdsApart = 10'000'000;
-// Kept back of a strategy's share for the event that says what was left out.
+// Bytes reserved for the event that notes omissions.
 constexpr std::size_t kNoticeBytes = 400;
 
 std::string text_of(const Json& event) {
   return event.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// What an operation does, for the panel that opens on a click ---------------------------------
+// Arguments of an operation, for the panel that opens on a click -----------------------
 
 void put_bucket(Json& args, const plan::Plan& plan, int index, const Workload& workload) {
   const plan::Bucket& bucket = plan.buckets[static_cast<std::size_t>(index)];
@@ -47,7 +47,7 @@ void put_bucket(Json& args, const plan::Plan& plan, int index, const Workload& w
   args["tensors"] = tensors_text(bucket, workload, kNamedTensors);
 }
 
-// "2 groups of 8 ranks, the first: 0, 1 .. 7"
+// Returns "2 groups of 8 ranks, the first: 0, 1 .. 7".
 std::string groups_text(const collective::Groups& groups) {
   std::string text = std::to_string(groups.count) + (groups.count == 1 ? " group" : " groups") +
                      " of " + std::to_string(groups.size) +
@@ -60,7 +60,7 @@ std::string groups_text(const collective::Groups& groups) {
   return text;
 }
 
-// Words in the order of the enumerations.
+// Returns a word, by the order of the enumeration.
 const char* phase_word(plan::Phase phase) {
   constexpr const char* kWords[] = {"forward", "backward", "update", "average"};
   return kWords[static_cast<std::size_t>(phase)];
@@ -72,14 +72,14 @@ const char* reason_word(plan::Busy::Reason reason) {
   return kWords[static_cast<std::size_t>(reason)];
 }
 
-// What viewers choose colours and filters by.
+// Returns the category, by which viewers colour and filter.
 std::string category_of(const plan::Work& work) {
   if (const auto* compute = std::get_if<plan::Compute>(&work)) return phase_word(compute->phase);
   if (std::holds_alternative<collective::Collective>(work)) return "exchange";
   return plan::reason_of(work) == plan::Busy::Reason::kTick ? "wait" : "handling";
 }
 
-// Colours by the names that chrome://tracing has for them; none of what is no operation.
+// Returns the name of a colour in chrome://tracing; nullptr for events that are no operations.
 const char* colour_of(const std::string& category) {
   static const std::map<std::string, const char*> colours{{"forward", "thread_state_runnable"},
                                                           {"backward", "thread_state_running"},
@@ -92,7 +92,7 @@ const char* colour_of(const std::string& category) {
   return found == colours.end() ? nullptr : found->second;
 }
 
-// Whether a profiler would see it on the device: the others are the host's, or nobody's.
+// Returns true if a profiler would see it on the device: not waits for a cycle, not host work.
 bool on_device(const plan::Work& work) {
   const auto reason = plan::reason_of(work);
   return reason != plan::Busy::Reason::kTick && reason != plan::Busy::Reason::kHost;
@@ -120,14 +120,14 @@ Json args_of(const plan::Op& op, const plan::Plan& plan, const Workload& workloa
   return args;
 }
 
-// What counters show over time: how much is on its way, and whether nothing hides it ---
+// Counters over time: bytes in flight, exposure, load of links --------------------------
 
 // The state of one rank from a time on, until the next.
 struct Counted {
   std::int64_t nanoseconds = 0;
-  std::int64_t bytes_in_flight = 0;  // payload of the exchanges that are under way
-  bool exposed = false;              // one is, and the compute stream stands still
-  std::vector<double> links = {};    // of each of the traced ones the share that is in use
+  std::int64_t bytes_in_flight = 0;  // payload of the exchanges that are running
+  bool exposed = false;              // an exchange runs and the compute stream is idle
+  std::vector<double> links = {};    // share in use of each traced link
 };
 
 struct Change {
@@ -137,10 +137,10 @@ struct Change {
   std::map<std::size_t, double> links = {};
 };
 
-// As all times of a trace are rounded.
+// Rounds a time, as all times of a trace are.
 std::int64_t nanoseconds(Seconds time) { return std::llround(time * 1e9); }
 
-// In order of time; only where something changes.
+// Returns the states in order of time, one for each change.
 std::vector<Counted> counters_of(const measure::Traced& traced, int rank) {
   std::map<std::int64_t, Change> changes;
   for (const auto& span : traced.timeline.spans) {
@@ -206,10 +206,10 @@ std::string thread_name(const plan::Plan& plan, plan::StreamId stream, bool wait
   return plan::stream_name(plan, stream, "communication");
 }
 
-// The events of one strategy, up to a number of bytes.
+// Writes the events of one strategy, up to a number of bytes.
 class Track {
  public:
-  // `carrier`: "nccl" or "gloo", before the names of exchanges.
+  // Requires `carrier` "nccl" or "gloo", the prefix of names of exchanges.
   Track(const measure::Traced& traced, const Workload& workload, std::string_view carrier,
         std::int64_t first_process, std::size_t limit)
       : traced_(traced),
@@ -218,7 +218,7 @@ class Track {
         first_process_(first_process),
         limit_(limit) {}
 
-  // Goes through the spans in order of time, so what does not fit is the end on every rank alike.
+  // Writes the spans in order of time: if there is no room, the end is missing on all ranks alike.
   void write() {
     choose_ranks();
     std::vector<const run::Span*> spans;
@@ -260,8 +260,8 @@ class Track {
     }
   }
 
-  // Processes and threads are named ahead of their first event: with thousands of strategies even
-  // names must fit.
+  // Returns the names of a process and thread before their first event. They count against the
+  // limit: with thousands of strategies even names must fit.
   std::string names_for(int rank, plan::StreamId stream, bool waits) {
     const std::int64_t process = processes_[rank];
     std::string names;
@@ -283,8 +283,8 @@ class Track {
     return processes_[rank] * kThreadsApart + stream;
   }
 
-  // Both ends are rounded to nanoseconds before they are subtracted: rounded by itself, a duration
-  // could reach into the next event, and viewers drop overlapping ones.
+  // Returns the event of a span. Both ends are rounded before they are subtracted: a duration
+  // rounded by itself could reach into the next event, and viewers drop overlapping ones.
   std::string event_of(const run::Span& span) {
     const plan::Op& op = traced_.plan.ops[static_cast<std::size_t>(span.op)];
     const std::int64_t begin = nanoseconds(span.begin);
@@ -302,7 +302,7 @@ class Track {
            launch;
   }
 
-  // A complete event on a thread of a rank.
+  // Returns a complete event on a thread of a rank.
   std::string bar(const std::string& name, const std::string& category, int rank,
                   plan::StreamId stream, Json begin, Json length, Json args, bool waits = false) {
     Json event{{"ph", "X"}, {"name", name}, {"cat", category}};
@@ -315,9 +315,9 @@ class Track {
     return names_for(rank, stream, waits) + text_of(event) + ",\n";
   }
 
-  // What readers of profiles (trace.h) go by: streams count from 1, -1 is the host, and a kernel
-  // belongs to the step that its launch lies in, which has the same correlation. They know whole
-  // microseconds alone, so the launch stands on one that is inside the step's bar in any case.
+  // Adds the arguments that readers of profiles need (trace.cc): streams count from 1, -1 is the
+  // host. A kernel belongs to the step of its launch, which has the same correlation. Readers know
+  // only whole microseconds, so the launch is at one inside the step's bar.
   void put_profile(const run::Span& span, Json& args, std::string& launch) {
     const plan::Op& op = traced_.plan.ops[static_cast<std::size_t>(span.op)];
     if (!on_device(op.work)) {
@@ -335,7 +335,7 @@ class Track {
                  {{"correlation", id}});
   }
 
-  // When a period began and ended, in nanoseconds; one that did not end bounds nothing.
+  // Returns begin and end of a period in nanoseconds; the widest range if it has not ended.
   std::pair<std::int64_t, std::int64_t> bar_of(int period) const {
     const auto& ends = traced_.timeline.period_ends;
     const auto at = static_cast<std::size_t>(period);
@@ -343,8 +343,8 @@ class Track {
     return {at == 0 ? 0 : nanoseconds(ends[at - 1]), nanoseconds(ends[at])};
   }
 
-  // The period that a rank's operation begins is a bar of its own, above the streams, under the
-  // name that profilers give it.
+  // Returns a bar for the period that a rank's operation begins, above the streams, with the name
+  // that profilers give it.
   std::string steps_before(const run::Span& span) {
     const auto period = static_cast<std::size_t>(span.period);
     if (period >= traced_.timeline.period_ends.size()) return "";
@@ -355,7 +355,7 @@ class Track {
                {{"steps", traced_.plan.steps}});
   }
 
-  // What has changed since the last call.
+  // Returns the counters that changed since the last call.
   std::string counters_until(int rank, std::int64_t time) {
     auto& [changes, next] = counters_[rank];
     std::string events;
@@ -375,7 +375,7 @@ class Track {
       }
       if (now.exposed != before.exposed || next == 0)
         put("exposed", "exposed", now.exposed ? 1 : 0);
-      if (rank != processes_.begin()->first) continue;  // links are nobody's: they stand once
+      if (rank != processes_.begin()->first) continue;  // links have no rank
       for (std::size_t link = 0; link < now.links.size(); ++link) {
         if (next > 0 && before.links[link] == now.links[link]) continue;
         put("link " + traced_.links[link].name, "percent", std::round(1e3 * now.links[link]) / 10);
@@ -384,7 +384,7 @@ class Track {
     return events;
   }
 
-  // Arrows from the operations on other streams that this one has waited for.
+  // Returns arrows from the operations on other streams that this one waited for.
   std::string flows_into(const run::Span& span) {
     const plan::Op& op = traced_.plan.ops[static_cast<std::size_t>(span.op)];
     written_[{span.rank, span.period, span.op}] = &span;
@@ -406,7 +406,7 @@ class Track {
         if (ends) event["bp"] = "e";
         events += text_of(event) + ",\n";
       };
-      // Within the bar, not on its end, where another one may begin.
+      // Within the bar, not at its end: another bar may begin there.
       const std::int64_t begin = nanoseconds(source->second->begin);
       put("s", stream, std::max(begin, nanoseconds(source->second->end) - 1), false);
       put("f", op.stream, nanoseconds(span.begin), true);
@@ -436,13 +436,13 @@ class Track {
   std::map<int, std::int64_t> processes_;                                 // by rank
   std::set<std::pair<int, plan::StreamId>> named_;                        // (rank, stream)
   std::set<std::pair<int, int>> stepped_;                                 // (rank, period)
-  std::map<int, std::pair<std::vector<Counted>, std::size_t>> counters_;  // and the next of them
+  std::map<int, std::pair<std::vector<Counted>, std::size_t>> counters_;  // with the next index
   std::map<std::tuple<int, int, plan::OpId>, const run::Span*> written_;  // rank, period, operation
   std::int64_t flows_ = 0, launches_ = 1;
 };
 
-// A strategy that needs less than its share leaves the rest to the others, so short timelines are
-// written first; in the file all stand in their own order.
+// Returns the order of writing, short timelines first: they leave the rest of their share to the
+// others. In the file all are in the report's order.
 std::vector<std::size_t> shortest_first(const std::vector<measure::Traced>& traced) {
   std::vector<std::size_t> order(traced.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -452,7 +452,7 @@ std::vector<std::size_t> shortest_first(const std::vector<measure::Traced>& trac
   return order;
 }
 
-// A profile is of one rank, the first one here.
+// Returns the rank of a profile, the first one here, and the number of ranks.
 Json distributed_info(const measure::Report& report) {
   Json info{{"rank", 0}};
   if (report.traced.empty()) return info;
@@ -466,7 +466,7 @@ Json distributed_info(const measure::Report& report) {
   return info;
 }
 
-// The last period alone, as if it were the first.
+// Returns the last period alone, as if it were the first.
 run::Timeline last_period(const run::Timeline& timeline) {
   run::Timeline last = timeline;
   const auto& ends = timeline.period_ends;
@@ -535,7 +535,7 @@ std::string chrome_trace(const measure::Report& report) {
   for (const auto& text : texts) events += text;
   if (!events.empty()) events.erase(events.size() - 2);  // the last ",\n"
 
-  // Readers of profiles look for what is said of the whole ahead of the events alone.
+  // Readers of profiles look for general members only before the events.
   const Json other{
       {"executor", report.executor}, {"scenario", report.scenario}, {"left_out_events", left_out}};
   return "{\"schemaVersion\":1,\n\"distributedInfo\":" + text_of(distributed_info(report)) +

@@ -10,7 +10,7 @@ namespace {
 
 using chart::Unit;
 
-// Frameworks that come to the same size and step, by names.
+// Frameworks with the same size and step, by name.
 struct Default {
   Bytes size = 0;
   Seconds step_time = 0;
@@ -42,8 +42,8 @@ std::vector<Default> defaults_of(const tune::Tuning& tuning) {
   return all;
 }
 
-// Frameworks' defaults that bucket by size. One far beyond the largest bucket there is would leave
-// no room to the others.
+// Adds frameworks' defaults that bucket by size. A size far beyond the largest bucket is only
+// noted: it would leave no room for the others.
 void add_defaults(chart::Figure& figure, const tune::Tuning& tuning) {
   constexpr int kColours[] = {chart::kVermilion, chart::kGreen, chart::kPurple, chart::kSky};
   const Bytes beyond = 4 * tuning.tuned.curve.back().size;
@@ -61,7 +61,7 @@ void add_defaults(chart::Figure& figure, const tune::Tuning& tuning) {
   }
 }
 
-// The choice, where it is a size, with its interval.
+// Adds the choice with its interval, if it is a size.
 void add_choice(chart::Figure& figure, const tune::Tuning& tuning) {
   const tune::Ranked& choice = tuning.tuned.winner();
   const Fusion& fusion = choice.strategy.fusion;

@@ -8,11 +8,11 @@
 
 namespace syncline::reports {
 
-// The step over the size of buckets, with what is as good as the best and the frameworks' defaults;
-// where the step of the best few goes.
+// Returns step time over bucket size, with the sizes as good as the best and the frameworks'
+// defaults. Also the parts of the best strategies' steps.
 std::vector<Illustration> figures_of(const tune::Tuning& tuning);
 
-// Step time over the size of a bucket alone.
+// Returns the chart of step time over bucket size alone.
 chart::Figure size_figure(const tune::Tuning& tuning);
 
 }  // namespace syncline::reports

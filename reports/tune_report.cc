@@ -31,7 +31,7 @@ std::string value_text(const tune::TrainingResult& outcome, double value) {
   return outcome.quantity == "accuracy" ? share_text(100 * value) : plain_number(value);
 }
 
-// "97.8 % +- 0.4"; what is the same, or not known, says that.
+// Returns "97.8 % +- 0.4", or "same" or "unknown".
 std::string accuracy_text(const Alternative& row) {
   if (!row.outcome) return row.training == TrainingChange::kSame ? "same" : "unknown";
   const tune::TrainingResult& outcome = *row.outcome;
@@ -47,7 +47,7 @@ std::string quantity_of(const Alternative& row) {
   return row.outcome ? row.outcome->quantity : "accuracy";
 }
 
-// "accuracy 97.8 % +- 0.4 (baseline 98.2 %)", "accuracy not known here".
+// Returns "accuracy 97.8 % +- 0.4 (baseline 98.2 %)" or "accuracy not known here".
 std::string accuracy_words(const Alternative& row) {
   if (!row.outcome) return "accuracy not known here";
   const std::string text = quantity_of(row) + " " + accuracy_text(row);
@@ -59,7 +59,7 @@ std::string accuracy_words(const Alternative& row) {
   return beside.empty() ? text : text + " (" + beside + ")";
 }
 
-// "'fp16', 84.90 ms per step, 1.26x (1.19 to 1.31x)"
+// Returns "'fp16', 84.9 ms per step, 1.26x (1.19 to 1.31x)".
 std::string figures_of_row(const Alternative& row) {
   return quoted_name(row.strategy.name) + ", " + seconds_text(row.metrics.step_time, kSaidDigits) +
          " per step, " + short_speedup_text(row.speedup) + " (" +
@@ -116,7 +116,7 @@ std::string taken_sentence(const tune::Tuning& tuning) {
 
 namespace {
 
-// Fields of the speed of other trainings, the baseline first.
+// Returns fields of the speed of alternatives, the baseline first.
 std::vector<Field<Alternative>> alternative_fields(const tune::Tuning& tuning) {
   using enum Kind;
   using Row = const Alternative&;
@@ -139,7 +139,7 @@ std::vector<Field<Alternative>> alternative_fields(const tune::Tuning& tuning) {
       {kept("clearly_faster", Column::kJson), &Alternative::clearly_faster}};
 }
 
-// Fields of the memory and the outcome of other trainings.
+// Returns fields of the memory and outcome of alternatives.
 std::vector<Field<Alternative>> outcome_fields(const std::vector<Alternative>& rows, bool schemes) {
   using enum Kind;
   using Row = const Alternative&;
@@ -148,7 +148,7 @@ std::vector<Field<Alternative>> outcome_fields(const std::vector<Alternative>& r
     return [of](Row row) { return row.outcome ? Cell(std::invoke(of, *row.outcome)) : Cell(); };
   };
   return {{shown(rows.empty() ? "" : quantity_of(rows.front())), accuracy_text},
-          {shown("memory\na GPU", kBytes,
+          {shown("memory\nper GPU", kBytes,
                  !all_fit  ? 0
                  : schemes ? 2
                            : 3),
@@ -184,7 +184,7 @@ Table alternatives_of(const tune::Tuning& tuning) {
 
 namespace {
 
-// How to set them, one line each; may have no items.
+// Returns how to set them, one line each; may have no items.
 Items alternatives_set(const tune::Tuning& tuning) {
   Items items{"How to set them:", {}};
   for (const Alternative& row : tuning.alternatives) {
@@ -195,7 +195,7 @@ Items alternatives_set(const tune::Tuning& tuning) {
   return items;
 }
 
-// Rows of CSV with a training and how it is set, and the lines that are missing.
+// Returns rows of CSV with the columns of alternatives, and with the rows that only these have.
 Table with_alternatives(Table rows, const tune::Tuning& tuning) {
   const Table others = alternatives_of(tuning);
   const auto place_of = [](const Table& table, const std::string& key) {
@@ -227,7 +227,7 @@ Table with_alternatives(Table rows, const tune::Tuning& tuning) {
 
 using Sentences = std::vector<std::string>;
 
-// A strategy of a search, with what its table shows besides.
+// A strategy of a search, with further values for its table.
 struct RankedRow {
   const tune::Ranked* ranked;
   measure::Interval step;
@@ -242,7 +242,7 @@ RankedRow row_of(const tune::Tuning& tuning, const tune::Ranked& ranked,
 
 using RankedFields = std::vector<Field<RankedRow>>;
 
-// Speedups over each framework's defaults. A verdict repeats the best one's: those leave first.
+// Returns fields of speedups over each framework's defaults, which leave a screen first.
 RankedFields over_defaults(const tune::Tuning& tuning, bool for_people) {
   RankedFields over;
   for (const auto& own : tuning.defaults) {
@@ -293,7 +293,7 @@ RankedFields metric_fields(const tune::Tuning& tuning) {
           {kept("handling_s", Column::kJson), figure(&Metrics::handling)},
           {kept("lower_bound_s", Column::kJson), figure(&Metrics::lower_bound)},
           {both("collectives\nper step", "collectives", kCount, 4), figure(&Metrics::collectives)},
-          {shown("memory\na GPU", kBytes, 2), [](Row row) { return memory_cell(row.memory); }},
+          {shown("memory\nper GPU", kBytes, 2), [](Row row) { return memory_cell(row.memory); }},
           {kept("memory_bytes", Column::kJson), [](Row row) { return memory_json(row.memory); }}};
 }
 
@@ -327,7 +327,7 @@ Table ranking_of(const tune::Tuning& tuning) {
   return table;
 }
 
-// With the baseline, for people.
+// Returns the ranking for people, with the baseline.
 Grid ranking_grid(const tune::Tuning& tuning) {
   const tune::Ranked& baseline = tuning.tuned.baseline;
   const Seconds step = baseline.metrics.step_time;
@@ -392,11 +392,11 @@ std::string held_sentence(const tune::Tuning& tuning) {
     held.push_back("compute fusion");
   }
   if (search.exchanges.empty() && search.cross_steps.empty() && search.priorities.empty()) {
-    held.push_back("what is sent when");
+    held.push_back("the order of sending");
   }
   held.push_back("overlap");
-  held.push_back("the moment of the update");
-  return "Held as in " + quoted_name(tuning.tuned.base.name) + ": " + join_and(held) + ".";
+  held.push_back("the update");
+  return "Not varied from " + quoted_name(tuning.tuned.base.name) + ": " + join_and(held) + ".";
 }
 
 std::string source_sentence(const tune::Tuning& tuning) {
@@ -405,7 +405,7 @@ std::string source_sentence(const tune::Tuning& tuning) {
   return source + ", none is measured.";
 }
 
-// Returns which of the scenario's strategies do not fit; those that do are named elsewhere.
+// Returns the strategies of the scenario that do not fit; other sentences name those that do.
 std::string memory_verdict(const tune::Tuning& tuning) {
   const bool told = !tuning.fits && tuning.alternatives.size() < 2;
   if (tuning.shortage.empty() || told) return "";
@@ -429,7 +429,7 @@ Page page_of(const tune::Tuning& tuning) {
   page.add(ranking_grid(tuning));
   page.add(search_sentence(tuning) + " " + held_sentence(tuning));
   Sentences verdicts = tune_verdicts(tuning);
-  // Those stand above.
+  // These are printed above.
   const std::size_t above = 1 + beyond.size() + (network.empty() ? 0 : 1);
   verdicts.erase(verdicts.begin(), verdicts.begin() + static_cast<std::ptrdiff_t>(above));
   page.add(Items{"Verdicts:", std::move(verdicts)});
@@ -444,7 +444,7 @@ Page page_of(const tune::Tuning& tuning) {
   return page;
 }
 
-// The answer, what else could be done, how the best is set, and what to do next.
+// Returns the short page: the answer, alternatives, the settings of the best, the next measurement.
 Page brief_of(const tune::Tuning& tuning) {
   Page page;
   page.add(network_sentence(tuning));
@@ -453,7 +453,7 @@ Page brief_of(const tune::Tuning& tuning) {
   constexpr int kHowFast = 2;
   std::vector<std::string> left_out{"accuracy"};
   const bool told = !tuning.shortage.empty() || !tuning.schemes.empty();
-  if (!told) left_out.emplace_back("memory\na GPU");
+  if (!told) left_out.emplace_back("memory\nper GPU");
   Table table = narrowed(alternatives_of(tuning), kHowFast, left_out);
   for (auto& line : table.lines) line.rule_before = false;
   page.add(table);

@@ -1,5 +1,5 @@
-// What a tuning says: the best strategies, how good they are, why, and where others would pay. The
-// same content for a terminal, as Markdown, as CSV (one line a strategy) and as JSON.
+// The answer of a search: the best strategies, how good they are, why, and alternatives. The same
+// content for a terminal, as Markdown, as CSV (one line per strategy) and as JSON.
 #pragma once
 
 #include <string>
@@ -11,43 +11,44 @@
 
 namespace syncline::reports {
 
-// Plain sentences, the most important first.
+// Returns plain sentences, the most important first.
 std::vector<std::string> tune_verdicts(const tune::Tuning& tuning);
 
 Answer answer_of(const tune::Tuning& tuning);
 
-// How sure the answer is (tune_verdicts.cc), and what comes first: the best, what it gains and how
-// likely; or that nothing is to be gained.
+// Returns the main result and how sure it is (tune_verdicts.cc): the best, its gain and the
+// probability of a gain; or that no strategy gains.
 std::string headline(const tune::Tuning& tuning);
 
-// Whether it is the network, where its bandwidth was fitted to measured steps; else empty.
+// Returns whether the network is the bottleneck, if its bandwidth was fitted to steps; else empty.
 std::string network_sentence(const tune::Tuning& tuning);
 
-// What limits the step of the best, and the shares of its parts.
+// Returns the bottleneck of the best strategy's step, and the shares of its parts.
 std::string bottleneck_sentence(const measure::Bottleneck& bottleneck);
 
-// The cheapest measurement that settles an open choice, with its command; else empty.
+// Returns the cheapest measurement that decides an open choice, with its command; else empty.
 std::string next_sentence(const tune::Tuning& tuning);
 
-// What a framework's configuration says of the best, or of the alternative asked for; may be empty.
+// Returns sentences on the configuration of the best or chosen alternative; may be empty.
 std::vector<std::string> emitted_sentences(const tune::Tuning& tuning);
 
-// The sizes that are as good, what the frameworks' defaults cost, and which uncertainty decides.
+// Returns the sizes that are as good, the cost of the frameworks' defaults, and the uncertainty
+// that decides.
 std::vector<std::string> certainty_sentences(const tune::Tuning& tuning);
 
 Json certainty_json(const tune::Tuning& tuning);
 
-// What could be done in place of the baseline (studies/tune/tuning.h), in every form of an
-// answer: the same rows, with how each trains, what it gains and how it is set.
+// Alternatives to the baseline (studies/tune/tuning.h), in every form of an answer: the same rows,
+// with the training, gain and settings of each.
 
-// How the best that was found trains, compared with the baseline.
+// Returns how the best strategy changes the training, compared with the baseline.
 measure::TrainingChange training_of_best(const tune::Tuning& tuning);
 
-// Which other training gains clearly more than the best that was named first; of a best that itself
-// changes the training, what the best takes that does not. A sentence each.
+// Returns a sentence for each other kind of training that gains clearly more than the best. If the
+// best changes the training, also its accuracy and the best that does not.
 std::vector<std::string> beyond_sentences(const tune::Tuning& tuning);
 
-// Of the configuration that says the alternative that was asked for. Requires both.
+// Returns a sentence on the configuration of the chosen alternative. Requires both.
 std::string taken_sentence(const tune::Tuning& tuning);
 
 Table alternatives_of(const tune::Tuning& tuning);

@@ -36,12 +36,12 @@ double gain_of(const tune::Tuned& tuned) {
   return tuned.baseline.metrics.step_time / tuned.winner().metrics.step_time - 1;
 }
 
-// A size of nothing leaves each gradient alone.
+// Returns a size in words; a size of 0 leaves each gradient alone.
 std::string size_text(Bytes bytes) {
   return bytes == 0 ? "one gradient" : bytes_text(bytes, kSaidDigits);
 }
 
-// "from 1 MiB to 3 MiB, 8 MiB and 2 narrower ranges".
+// Returns "from 1 MiB to 3 MiB, 8 MiB and 2 narrower ranges".
 std::string ranges_text(const std::vector<tune::SizeRange>& ranges) {
   constexpr std::size_t kTold = 4;
   const auto width = [](const tune::SizeRange& range) {
@@ -64,17 +64,17 @@ std::string ranges_text(const std::vector<tune::SizeRange>& ranges) {
   return join_and(texts);
 }
 
-// The sizes that are as good, and what would make another one better.
+// Returns the sizes that are as good, and the uncertainty that would make another one better.
 std::string size_sentence(const tune::Tuning& tuning) {
   const auto& sure = tuning.certainty;
   const auto& curve = tuning.tuned.curve;
-  const std::string within = "within " + share_text(100 * tune::kAsGood) + " of the best of them";
+  const std::string within = "within " + share_text(100 * tune::kAsGood) + " of the best";
   const bool any = sure.as_good.size() == 1 && sure.as_good.front().low == curve.front().size &&
                    sure.as_good.front().high == curve.back().size;
-  std::string text = "With these knobs buckets " +
+  std::string text = "With these settings buckets " +
                      (any ? "of any size" : ranges_text(sure.as_good)) + " are " + within;
   if (sure.as_good.size() == 1 && sure.as_good.front().low == sure.as_good.front().high) {
-    text = "With these knobs buckets of " + size_text(sure.as_good.front().low) +
+    text = "With these settings buckets of " + size_text(sure.as_good.front().low) +
            " are best, and no other size is within " + share_text(100 * tune::kAsGood);
   }
   if (sure.size_sensitivities.empty()) return text + ".";
@@ -90,7 +90,8 @@ std::string size_sentence(const tune::Tuning& tuning) {
          share_text(worst.lost_percent) + " slower.";
 }
 
-// A framework's default may beat the best of a search that holds what the framework does otherwise.
+// Returns the losses by frameworks' defaults. A knob that the search did not vary may beat the
+// best.
 std::string defaults_sentence(const tune::Tuning& tuning) {
   constexpr double kFaster = -0.1;  // percent; nearer to the best is as good
   std::vector<std::string> losses;
@@ -106,7 +107,7 @@ std::string defaults_sentence(const tune::Tuning& tuning) {
          " faster by a knob that this search did not vary.";
 }
 
-// "no more than 0.05 %" reads better than "0.0 %" where something is there.
+// Returns "less than 0.05 % above" instead of "0.0 %" for a small difference.
 std::string above_text(double percent) {
   if (percent <= 1e-6) return "at";
   if (percent < 0.05) return "less than 0.05 % above";
@@ -126,9 +127,8 @@ std::string optimum_sentence(const tune::Tuning& tuning) {
               ? "the optimum for one stream with these knobs (" + programme + ", proved), and "
               : "the dynamic programme's fusion for one stream with these knobs (" + programme +
                     ", not proved to be the best), and ";
-  return text + above_text(tune::percent_above(step, tuned.lower_bound)) +
-         " the bound below which no fusion and no number of streams goes (" +
-         seconds_text(tuned.lower_bound, kSaidDigits) + ").";
+  return text + above_text(tune::percent_above(step, tuned.lower_bound)) + " the lower bound of " +
+         seconds_text(tuned.lower_bound, kSaidDigits) + " over all fusions and streams.";
 }
 
 void add_threshold(const tune::Tuning& tuning, Sentences& sentences) {
@@ -137,7 +137,7 @@ void add_threshold(const tune::Tuning& tuning, Sentences& sentences) {
   const tune::Ranked& threshold = *tuned.best_threshold;
   const double percent =
       tune::percent_above(threshold.metrics.step_time, tuned.winner().metrics.step_time);
-  if (percent <= 1e-6) return;  // nothing that the best does not say
+  if (percent <= 1e-6) return;  // the same as the best
   sentences.push_back("The best single size is " + quoted_name(threshold.strategy.name) + ": " +
                       seconds_text(threshold.metrics.step_time, kSaidDigits) + ", " +
                       above_text(percent) + " the best.");
@@ -163,8 +163,7 @@ std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
   }
   text += ", " + share(bottleneck.communication()) + " exposed communication";
   if (bottleneck.communication() > 0) {
-    text += " (" + share_text(100 * bottleneck.start_up_share) +
-            " of the collectives' time is latency)";
+    text += " (" + share_text(100 * bottleneck.start_up_share) + " of collective time is latency)";
   }
   return text + ".";
 }
@@ -193,9 +192,9 @@ std::string break_even_sentence(const tune::Tuning& tuning, const tune::BreakEve
     text += nodes ? "; it is faster from " + key_words(even, *even.value) + " on"
                   : "; it is faster below " + key_words(even, *even.value);
   } else {
-    text += std::string("; it ") +
-            (even.pays_now() ? "is faster everywhere" : "is faster nowhere") + " from " +
-            key_words(even, even.least) + " to " + key_words(even, even.most);
+    text += std::string("; it is ") + (even.pays_now() ? "faster" : "slower") +
+            " at all that was tried, " + key_words(even, even.least) + " to " +
+            key_words(even, even.most);
   }
   return text + ".";
 }
@@ -235,10 +234,8 @@ void add_training(const tune::Tuning& tuning, Sentences& sentences) {
   const bool said =
       training_of_best(tuning) != measure::TrainingChange::kSame;  // in the first lines
   if (said || !input::changes_training(tuned.winner().strategy)) return;
-  std::string text =
-      quoted_name(tuned.winner().strategy.name) +
-      " changes the training itself (sparser, coarser or rarer communication): what that "
-      "does to accuracy is not predicted.";
+  std::string text = quoted_name(tuned.winner().strategy.name) +
+                     " changes the training; the effect on accuracy is not predicted.";
   for (const auto& ranked : tuned.ranking) {
     if (input::changes_training(ranked.strategy)) continue;
     text += " The best that trains as before is " + quoted_name(ranked.strategy.name) + ", " +
@@ -267,7 +264,7 @@ void add_averaging(const tune::Tuning& tuning, Sentences& sentences) {
   sentences.push_back(text + ".");
 }
 
-// What belongs to the configuration and does not stand in it.
+// Returns settings outside the configuration that belong to it.
 std::string beside_config(const tune::Emitted& emitted) {
   std::string text;
   if (!emitted.setting.empty()) text += " Run it with " + emitted.setting + ".";
@@ -281,7 +278,7 @@ std::string beside_config(const tune::Emitted& emitted) {
 void add_emission(const tune::Tuning& tuning, const tune::Emitted& emitted, Sentences& sentences) {
   if (emitted.exact) {
     sentences.push_back(tuning.emitted_dialect + " can express the best exactly: " +
-                        seconds_text(emitted.step_time, kSaidDigits) + " a step when read back." +
+                        seconds_text(emitted.step_time, kSaidDigits) + " per step when read back." +
                         beside_config(emitted));
     return;
   }
@@ -291,7 +288,7 @@ void add_emission(const tune::Tuning& tuning, const tune::Emitted& emitted, Sent
       (percent > 0 ? tuning.emitted_dialect + " cannot express the best; of what it can ("
                    : "Of what " + tuning.emitted_dialect + " can express (") +
       plural(emitted.searched, "configuration") + " evaluated) the best takes " +
-      seconds_text(emitted.step_time, kSaidDigits) + " a step when read back, " +
+      seconds_text(emitted.step_time, kSaidDigits) + " per step when read back, " +
       (percent > 0 ? above_text(percent) + " it" : share_text(-percent) + " below the best here") +
       ". The difference: " + emitted.difference + "." + beside_config(emitted));
 }
@@ -324,9 +321,9 @@ std::string network_sentence(const tune::Tuning& tuning) {
   std::string text = waits < kLittle ? "It is not the network"
                      : waits < kMost ? "It is the network in part"
                                      : "It is the network";
-  text += ": of the baseline's " + seconds_text(metrics.step_time, kSaidDigits) + " a step " +
+  text += ": of the baseline's " + seconds_text(metrics.step_time, kSaidDigits) + " per step " +
           seconds_text(metrics.exposed, kSaidDigits) + " wait for it";
-  // Steps that hardly wait say nothing of what it carries.
+  // Steps that hardly wait say little about the network's bandwidth.
   if (waits < kLittle) return text + ".";
   constexpr double kRounding = 1.05;
   if (share > kRounding) {
@@ -345,13 +342,14 @@ std::string network_sentence(const tune::Tuning& tuning) {
 
 namespace {
 
-// The command, and what its answer is then put into.
+// Returns the command, and the input that its answer is for.
 std::string measurement_text(const tune::NextMeasurement& next) {
   switch (next.what) {
     case tune::Probe::kLogs:
       return "`" + next.command +
-             " > nccl.log`, some seconds without the job. `syncline calibrate logs nccl.log -o "
-             "cluster.json` makes the cluster of it.";
+             " > nccl.log` (some seconds without the job), then fit the cluster: `syncline "
+             "calibrate "
+             "logs nccl.log -o cluster.json`.";
     case tune::Probe::kSteps:
       return "some steps of " + quoted_name(next.choice) + " and of " + quoted_name(next.rival) +
              ". `syncline calibrate steps` reads them as published rows.";
@@ -362,7 +360,7 @@ std::string measurement_text(const tune::NextMeasurement& next) {
          "writes this scenario again from the job.";
 }
 
-// What would settle an open choice.
+// Adds the measurement that would decide an open choice.
 void add_next(const tune::Tuning& tuning, Sentences& sentences) {
   if (!tuning.next) return;
   const tune::NextMeasurement& next = *tuning.next;
@@ -397,18 +395,18 @@ Json next_json(const tune::NextMeasurement& next) {
 
 std::string next_sentence(const tune::Tuning& tuning) {
   if (!tuning.next) return "";
-  return "The cheapest measurement that settles it: " + measurement_text(*tuning.next);
+  return "To decide, measure: " + measurement_text(*tuning.next);
 }
 
 namespace {
 
-// Says that the network is too slow for everything that trains the same, and what can train over
-// it; empty: it is fast enough.
+// Returns that the network is too slow for all strategies that keep the training, and which change
+// of the training suits it. Empty: it is fast enough.
 std::string slow_link_sentence(const tune::Tuning& tuning) {
   constexpr double kWaits = 0.9, kFaster = 3;
   const measure::Metrics& best = tuning.tuned.winner().metrics;
   if (training_of_best(tuning) != measure::TrainingChange::kSame) return "";
-  if (!network_sentence(tuning).empty()) return "";  // which says what to mend first
+  if (!network_sentence(tuning).empty()) return "";  // it says what to mend first
   if (best.exposed < kWaits * best.step_time) return "";
   std::string text =
       "The network cannot carry this training: " + share_text(100 * best.exposed / best.step_time) +
@@ -418,12 +416,12 @@ std::string slow_link_sentence(const tune::Tuning& tuning) {
   if (other != nullptr && other->metrics.step_time * kFaster <= best.step_time) {
     text += quoted_name(other->strategy.name) + " takes " +
             seconds_text(other->metrics.step_time, kSaidDigits) +
-            " a step and changes the training. ";
+            " per step and changes the training. ";
   }
   return text + "DiLoCo communicates rarely (local_sgd with an outer optimizer, docs/tune.md). ";
 }
 
-// Says that nothing fits, and the remedy with other keys.
+// Returns that no strategy fits, and the remedy with other keys.
 std::string shortage_sentence(const tune::Tuning& tuning) {
   const bool remedied = !tuning.fits && tuning.alternatives.size() > 1;
   if (!remedied) return "Nothing here fits in memory: " + tuning.shortage.words() + ".";
@@ -431,7 +429,7 @@ std::string shortage_sentence(const tune::Tuning& tuning) {
   return "Nothing fits in memory as it stands; " + row.strategy.name +
          " does: " + measure::gigabytes(row.memory.total()) + " GB and " +
          seconds_text(row.metrics.step_time, kSaidDigits) +
-         " a step (80 %: " + seconds_range(row.step.low, row.step.high) +
+         " per step (80 %: " + seconds_range(row.step.low, row.step.high) +
          "). To set it: " + row.set_with + ".";
 }
 
@@ -442,7 +440,7 @@ std::string headline(const tune::Tuning& tuning) {
   const auto& sure = tuning.certainty;
   const tune::Ranked& choice = tuned.winner();
   const std::string step = seconds_text(choice.metrics.step_time, kSaidDigits) +
-                           " a step (80 %: " + seconds_range(sure.step.low, sure.step.high) + ")";
+                           " per step (80 %: " + seconds_range(sure.step.low, sure.step.high) + ")";
   const std::string baseline = quoted_name(tuned.baseline.strategy.name);
   const bool same_only = training_of_best(tuning) == measure::TrainingChange::kSame;
   const std::string same =
@@ -453,8 +451,8 @@ std::string headline(const tune::Tuning& tuning) {
   if (!fits(choice)) return shortage_sentence(tuning);
   const std::string slow = slow_link_sentence(tuning);
   if (choice.strategy.name == tuned.baseline.strategy.name) {
-    return slow + "Nothing to gain here" + same + ": the baseline " + baseline +
-           " is the best found, " + step + ".";
+    return slow + "Nothing to gain" + same + ": the baseline " + baseline + " is the best found, " +
+           step + ".";
   }
   if (fits(choice) && !fits(tuned.baseline)) {
     return slow + quoted_name(choice.strategy.name) + " is the best found that fits" + same + ": " +
@@ -463,10 +461,10 @@ std::string headline(const tune::Tuning& tuning) {
            "), which does not fit.";
   }
   if (gain_of(tuned) < kLeastGain) {
-    return slow + "Next to nothing to gain here" + same + ": the best found, " +
+    return slow + "No worthwhile gain" + same + ": the best found, " +
            quoted_name(choice.strategy.name) + ", takes " + step + ", " +
            share_text(100 * gain_of(tuned)) + " less than the baseline " + baseline + " (" +
-           seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) + "); stay with that.";
+           seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) + "). Keep the baseline.";
   }
   std::string text = slow + quoted_name(choice.strategy.name) + " is the best found" + same + ": " +
                      step + ", " + short_speedup_text(1 + gain_of(tuned)) + " (" +
@@ -483,9 +481,8 @@ std::vector<std::string> certainty_sentences(const tune::Tuning& tuning) {
   if (!sure.as_good.empty()) list.push_back(size_sentence(tuning));
   if (!tuning.defaults.empty()) list.push_back(defaults_sentence(tuning));
   const auto [uncertainty, share] = measure::widest(sure.choice);
-  list.push_back("What makes the step time uncertain is above all " +
-                 std::string(measure::words_of(uncertainty)) + " (" + share_text(100 * share) +
-                 " of the interval's square).");
+  list.push_back("Main uncertainty: " + std::string(measure::words_of(uncertainty)) + " (" +
+                 share_text(100 * share) + " of the variance).");
   return list;
 }
 

@@ -30,7 +30,7 @@ std::string period_of(const LocalSgd& local) {
   return text;
 }
 
-// As it is pasted into the scenario, by a name of its own there.
+// Returns the strategy's keys to paste into the scenario, with a name that is unique there.
 Json keys_of(const Utilisation& utilisation, const Utilised& row) {
   Strategy strategy = row.strategy;
   const Strategy* own = find_strategy(utilisation.scenario, strategy.name);
@@ -84,8 +84,8 @@ std::string named(const Utilised& row) {
   return quoted_name(row.strategy.name) + (local.enabled ? period_of(local) : std::string());
 }
 
-// Of what is busy enough at the links as given, what averages most often, the simplest first; else
-// what is busiest.
+// Returns the simplest row of those that reach the target at the given links and average most
+// often; if none does, the row with the highest utilisation.
 const Utilised& likeliest(const Utilisation& utilisation) {
   const Utilised* best = &utilisation.rows.front();
   const auto period = [](const Utilised& row) {
@@ -102,7 +102,7 @@ const Utilised& likeliest(const Utilisation& utilisation) {
   return *best;
 }
 
-// What plain training needs, what does here, and what needs least.
+// Returns sentences on plain training, on the best row for the given links, on the least need.
 std::vector<std::string> verdicts_of(const Utilisation& utilisation) {
   const std::string target = share_text(100 * utilisation.target);
   const Utilised& plain = utilisation.rows.front();

@@ -7,10 +7,10 @@
 
 namespace syncline::reports {
 
-// How busy training is at the links between groups, and what those must carry for it to be as busy
-// as asked: `tune --utilisation`.
+// Utilisation of training by the bandwidth of links between groups, and the bandwidth that a wanted
+// utilisation needs: `tune --utilisation`.
 
-// Utilisation over the bandwidth between the groups, a line a strategy.
+// Returns utilisation over the bandwidth between the groups, a line per strategy.
 chart::Figure utilisation_figure(const tune::Utilisation& utilisation);
 
 Answer answer_of(const tune::Utilisation& utilisation);

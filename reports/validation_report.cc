@@ -22,7 +22,7 @@ Cell match_cell(const std::optional<bool>& match) {
   return shown_as(or_null(match), !match ? "not checked" : *match ? "equal" : "WRONG");
 }
 
-// What each row predicted of each kind of operation; of one row for programs.
+// Makes a table of the predictions of each row by kind of operation; for programs, of one row.
 Table kinds_table() {
   using enum Kind;
   return {columns(shown("strategy"), both("operations", "kind"),
@@ -72,7 +72,7 @@ std::vector<Field<measure::ValidatedRow>> fields_of(const measure::Validation& v
            [&validation](Row row) { return measure::measured_speedup(validation, row); }},
           {{"speedup,\npublished", "published_speedup", kSpeedup, 2, Column::kNoCsv, Column::kPage},
            &ValidatedRow::published_speedup},
-          {shown("sent\na step", kBytes, 5),
+          {shown("sent\nper step", kBytes, 5),
            [](Row row) {
              const Cell sent(row.bytes_sent);
              return row.bytes_sent ? sent : shown_as(sent, "not counted");
@@ -127,7 +127,7 @@ std::string values_sentence(const measure::Validation& validation) {
   return "WRONG VALUES: " + join_and(wrong) + " did not end with the host executor's values.";
 }
 
-// What compute fusion gives over the baseline, where both were computed and not passed as time.
+// Returns speedups of compute fusion over the baseline, if both ran kernels instead of timers.
 Items fusion_items(const measure::Validation& validation) {
   Items items{"Against " + quoted_name(validation.baseline), {}};
   const auto baseline =
@@ -316,7 +316,7 @@ Cell width_cell(const Intervals& intervals) {
   return intervals ? shown_as(width, "+" + share_text(intervals->width)) : width;
 }
 
-// How far networks that nobody measured are off either way: shown to two digits.
+// Returns the mean logarithm of the errors of networks without measurements of their own.
 Cell log_cell(const measure::FidelityTable& table, const Errors& errors) {
   if (!table.by_prior) return or_null(Cell());
   return shown_as(figure(errors, &measure::ErrorSummary::mean_log), plain_number(errors->mean_log));
@@ -325,7 +325,7 @@ Cell log_cell(const measure::FidelityTable& table, const Errors& errors) {
 using Tables = std::vector<measure::FidelityTable>;
 using TableField = Field<measure::FidelityTable>;
 
-// Fields of the rows that values were fitted to.
+// Returns fields of the rows that values were fitted to.
 std::vector<TableField> fitted_fields() {
   using enum Kind;
   const auto fitted = [](auto of) {
@@ -339,7 +339,7 @@ std::vector<TableField> fitted_fields() {
           {shown("worst", kShare, 5), fitted(&measure::ErrorSummary::worst)}};
 }
 
-// Fields of the other rows, which are predicted.
+// Returns fields of the other rows, which are predicted.
 std::vector<TableField> predicted_fields() {
   using enum Kind;
   const auto predicted = [](auto of) {
@@ -365,7 +365,7 @@ std::vector<TableField> predicted_fields() {
            }}};
 }
 
-// `logs`: there are tables by prior, which have mean log errors.
+// Returns fields of the range. `logs`: there are tables by prior, which have mean log errors.
 std::vector<TableField> range_fields(bool logs) {
   using enum Kind;
   return {{logs ? both("mean\n|log|", "mean_log_error", kShare, 6)
@@ -386,7 +386,7 @@ std::vector<TableField> range_fields(bool logs) {
            }}};
 }
 
-// The name of a set is shown in the first of its lines, which has a rule before it.
+// Returns a row per table. Only the first row of a set shows its name, with a rule above it.
 Table rows_of(const Tables& tables) {
   const std::vector<TableField> names{{both("set", "set"), &measure::FidelityTable::set},
                                       {both("table", "name"), &measure::FidelityTable::name}};
@@ -418,8 +418,8 @@ std::string overall_sentence(const std::vector<measure::FidelityTable>& tables) 
          ", 90th percentile " + share_text(all->p90) + ", worst " + share_text(all->worst) + ".";
 }
 
-// All predicted rows that have an interval, out of range or not: an interval is to say how far off
-// a cost may be, above all there.
+// Summarises all predicted rows with an interval, in range or not: an interval must show how far
+// off a prediction may be, above all out of range.
 std::optional<measure::IntervalSummary> all_intervals(
     const std::vector<measure::FidelityTable>& tables) {
   std::vector<measure::IntervalRow> rows;
@@ -437,13 +437,14 @@ std::string interval_sentence(const measure::IntervalSummary& intervals) {
 }
 
 Page page_of(const std::vector<measure::FidelityTable>& tables) {
-  Page page{"Fidelity",
-            "How wrong our predictions are about what others have measured, and, in the set live, "
-            "about what ranks on our own machine did.",
-            {}};
+  Page page{
+      "Fidelity",
+      "Prediction errors against published measurements and, in the set live, against runs on "
+      "our own machine.",
+      {}};
   page.add(
-      "Calibrated rows were used to fit the parameters of their table; their errors say how well "
-      "the model can bend. Predicted rows were not, or were left out in turn and predicted from "
+      "Calibrated rows were used to fit the parameters of their table; their errors show the "
+      "quality of the fit. Predicted rows were not, or were left out in turn and predicted from "
       "the rest: their errors are the ones to trust.");
   if (!tables.empty()) page.add(rows_of(tables));
   page.add(overall_sentence(tables));

@@ -1,4 +1,4 @@
-// What was predicted beside what was measured: the answers of `syncline validate` and `fidelity`.
+// Predicted and measured figures compared: the answers of `syncline validate` and `fidelity`.
 #pragma once
 
 #include <string>
@@ -14,24 +14,25 @@ namespace syncline::reports {
 
 Answer answer_of(const measure::Validation& validation);
 
-// Latency and bandwidth of each tier, and what a collective and encoding cost besides.
+// Returns latency and bandwidth of each tier, and the overheads of a collective and of encoding.
 std::string links_in_words(const Cluster& cluster);
 
-// Only the samples by which links were calibrated; JSON holds the cluster too.
+// Returns only the samples by which links were calibrated; JSON holds the cluster too.
 Answer links_answer(const measure::Validation& validation, const Json& cluster);
 
-// The rows of several live runs in one table: what was predicted, then measured.
+// Returns the rows of several live runs in one table: predicted, then measured.
 Answer answer_of(const std::vector<measure::LiveFile>& files);
 
-// The fidelity page: every published table with the errors of its calibrated and of its predicted
-// rows, and one line overall (fidelity.cc). Tables are grouped by set, in the order given.
+// Returns the fidelity page: every published table with the errors of its calibrated and of its
+// predicted rows, and one line overall (fidelity.cc). Tables are grouped by set, in the given
+// order.
 Answer answer_of(const std::vector<measure::FidelityTable>& tables);
 
-// Measured against predicted, row by row and by kind of operation.
+// Returns charts of predicted over measured times, by row and by kind of operation.
 std::vector<Illustration> figures_of(const measure::Validation& validation);
 std::vector<Illustration> figures_of(const std::vector<measure::LiveFile>& files);
 
-// The errors of every table.
+// Returns a chart of the errors of every table.
 std::vector<Illustration> figures_of(const std::vector<measure::FidelityTable>& tables);
 
 }  // namespace syncline::reports

@@ -14,9 +14,9 @@
 namespace syncline::reports {
 namespace {
 
-// A sentence names points one by one up to here, and counts them beyond.
+// A sentence names points one by one up to this number, and counts them beyond.
 constexpr std::size_t kListedPoints = 4;
-constexpr std::size_t kListedLongPoints = 2;  // with several axes, where each name is long
+constexpr std::size_t kListedLongPoints = 2;  // with several axes: each name is long
 constexpr std::size_t kListedGroups = 4;
 
 using Names = std::vector<std::string>;
@@ -61,13 +61,13 @@ Study study_of(const measure::Report& report) {
     for (const measure::Row* row : rows) by_name.emplace(row->strategy, row);
     memory_decides = !std::all_of(rows.begin(), rows.end(), fits);
   }
-  // Without a baseline (an interrupted run), or an infinite one, there is nothing to compare with.
+  // Without a baseline (an interrupted run), or with an infinite one, a point has no speedups.
   std::erase_if(study.points,
                 [&](const auto& point) { return row_of(point, report.baseline) == nullptr; });
   return study;
 }
 
-// The other strategies of the study in order of appearance.
+// Returns the other strategies of the study in order of appearance.
 Names challengers(const Study& study) {
   Names names;
   std::unordered_set<std::string_view> known{study.baseline};
@@ -79,7 +79,7 @@ Names challengers(const Study& study) {
   return names;
 }
 
-// What fits in memory ------------------------------------------------------------------------
+// Memory ---------------------------------------------------------------------------------------
 
 // Returns true if a user may choose the row.
 bool eligible(const measure::Row* row) { return std::isfinite(row->speedup) && fits(row); }
@@ -88,7 +88,7 @@ bool nothing_fits(const Point& point) {
   return std::none_of(point.rows.begin(), point.rows.end(), fits);
 }
 
-// A row that is compared with its baseline: both fit, or nothing does.
+// Returns a row that can be compared with its baseline, as both fit; else nullptr.
 const measure::Row* compared(const Study& study, std::size_t place, const std::string& strategy) {
   const Point& point = study.points[place];
   const measure::Row* row = row_of(point, strategy);
@@ -102,8 +102,8 @@ std::string value_at(const Study& study, std::size_t place) {
   return value_text(*study.points[place].rows.front(), study.axes.front());
 }
 
-// With one numeric axis, points next to each other are named by their ends: "1 to 10". Empty where
-// a point in between is not among them.
+// Returns the ends of points that are neighbours on one numeric axis: "1 to 10"; empty if a point
+// between them is missing.
 std::string span_text(const Study& study, const Places& places) {
   const auto number = [&](std::size_t place) {
     return value_on(*study.points[place].rows.front(), study.axes.front());
@@ -131,7 +131,7 @@ struct Where {
   bool each = false;  // every point is named, so each can have its figure
 };
 
-// `opening`: the first mention in its sentence names the axis. `every`: how all points are called.
+// Returns sweep points in words. `opening`: names the axis. `every`: the word for all points.
 Where where(const Study& study, const Places& places, bool opening, std::string_view every) {
   if (study.axes.empty()) return {"", true};
   const std::size_t all = study.points.size();
@@ -163,7 +163,7 @@ Where where(const Study& study, const Places& places, bool opening, std::string_
           false};
 }
 
-// "1.47x and 6.55x" where each point is named, otherwise "1.47x to 6.55x"; once if all are equal.
+// Returns "1.47x and 6.55x" if each point is named, else "1.47x to 6.55x"; one if all are equal.
 std::string times(const std::vector<double>& speedups, bool each) {
   const auto [low, high] = std::minmax_element(speedups.begin(), speedups.end());
   const std::string from = short_speedup_text(*low), to = short_speedup_text(*high);
@@ -184,7 +184,7 @@ struct Tally {
   }
 };
 
-// ", 80 %: 1.42 to 1.61x" of one row that has an interval.
+// Returns ", 80 %: 1.42 to 1.61x" for a single row with an interval.
 std::string range_of(const Study& study, const Tally& tally, const std::string& name) {
   if (tally.places.size() != 1) return "";
   const measure::Row* row = compared(study, tally.places.front(), name);
@@ -192,19 +192,19 @@ std::string range_of(const Study& study, const Tally& tally, const std::string& 
   return ", 80 %: " + speedup_range(row->gain.low, row->gain.high);
 }
 
-// Clauses are joined to one sentence.
+// Joins clauses to one sentence.
 std::string sentence(const Names& clauses) {
   return clauses.empty() ? "" : joined(clauses, "; ") + ".";
 }
 
-// One strategy: nothing to compare -------------------------------------------------------------
+// One strategy: no comparison --------------------------------------------------------------------
 
 std::string alone(const Study& study) {
   if (study.points.size() == 1) {
     const measure::Row& row = *study.points.front().rows.front();
     const std::string at = study.axes.empty() ? "" : " at " + point_text(row, study.axes);
-    return row.strategy + " takes " + seconds_text(row.metrics.step_time, kSaidDigits) + " a step" +
-           at + ", " + seconds_text(row.metrics.exposed, kSaidDigits) +
+    return row.strategy + " takes " + seconds_text(row.metrics.step_time, kSaidDigits) +
+           " per step" + at + ", " + seconds_text(row.metrics.exposed, kSaidDigits) +
            " of it exposed communication.";
   }
   std::vector<double> step_times;
@@ -214,17 +214,17 @@ std::string alone(const Study& study) {
   const auto [low, high] = std::minmax_element(step_times.begin(), step_times.end());
   const auto at = [&](auto found) {
     const auto place = static_cast<std::size_t>(found - step_times.begin());
-    return seconds_text(*found, kSaidDigits) + " a step at " +
+    return seconds_text(*found, kSaidDigits) + " per step at " +
            point_text(*study.points[place].rows.front(), study.axes);
   };
   const std::string name = study.points.front().rows.front()->strategy;
   if (seconds_text(*low, kSaidDigits) == seconds_text(*high, kSaidDigits)) {
-    return name + " takes " + seconds_text(*low, kSaidDigits) + " a step at every sweep point.";
+    return name + " takes " + seconds_text(*low, kSaidDigits) + " per step at every sweep point.";
   }
   return name + " takes from " + at(low) + " to " + at(high) + ".";
 }
 
-// Two strategies: does the other one pay? ------------------------------------------------------
+// Two strategies: is the other one faster? -----------------------------------------------------
 
 std::string duel(const Study& study, const std::string& name) {
   Tally pays, equal, loses;
@@ -252,17 +252,17 @@ std::string duel(const Study& study, const std::string& name) {
   return sentence(clauses);
 }
 
-// Several strategies: who leads where, and who is slower -----------------------------------
+// Several strategies: the leaders by sweep point, and the slower ones --------------------------
 
 struct Lead {
-  Names names;  // within a tie of the best; empty: no strategy is faster than the baseline
+  Names names;  // within a tie of the best; empty: all are at most as fast as the baseline
   Names large;  // faster than those, and do not fit
   bool baseline_fits = true;
-  bool nothing = false;  // fits
+  bool nothing = false;  // no strategy fits
   Tally outcome;
 };
 
-// Returns the best speedup of those that fit; 0: none does.
+// Returns the best speedup of the rows that fit; 0: no row fits.
 double best_of(const Point& point) {
   double best = 0;
   for (const measure::Row* row : point.rows) {
@@ -271,7 +271,7 @@ double best_of(const Point& point) {
   return best;
 }
 
-// Beside a baseline that does not fit the fastest that fits leads, however fast it is.
+// Returns a row's tone. If the baseline does not fit, the fastest that fits leads at any speedup.
 Tone tone_at(const measure::Row* row, bool baseline_fits, double best) {
   if (!std::isfinite(row->speedup)) return Tone::kPlain;
   if (!eligible(row)) return Tone::kFaint;
@@ -305,7 +305,7 @@ std::vector<Lead> leads_of(const Study& study) {
     if (lead == leads.end()) lead = leads.insert(leads.end(), here);
     lead->outcome.add(i, best_of(study.points[i]));
   }
-  // What holds at most points comes first.
+  // Leads that hold at most points come first.
   std::stable_sort(leads.begin(), leads.end(), [](const Lead& a, const Lead& b) {
     return a.names.empty() != b.names.empty() ? b.names.empty()
                                               : a.outcome.places.size() > b.outcome.places.size();
@@ -313,7 +313,7 @@ std::vector<Lead> leads_of(const Study& study) {
   return leads;
 }
 
-// "; ddp is faster (1.54x) and does not fit": of two or more, the range of their figures.
+// Returns "; ddp is faster (1.54x) and does not fit"; for several, the range of their speedups.
 std::string large_clause(const Study& study, const Lead& lead) {
   if (lead.large.empty()) return "";
   std::vector<double> speedups;
@@ -366,7 +366,7 @@ std::string leads_sentence(const Study& study) {
   return sentence(clauses);
 }
 
-// Strategies of which the same holds at the same points: they are named together.
+// Strategies with the same outcome at the same points: they are named together.
 struct Group {
   Names names;
   Tally outcome;
@@ -398,7 +398,7 @@ std::string losers_sentence(const Study& study, const Names& names) {
   Names clauses;
   for (const auto& group : groups) {
     const Where at = where(study, group.outcome.places, clauses.empty(), "any");
-    // One figure a name, or one a point, can be listed in order; otherwise their range.
+    // One figure per name, or one per point, can be listed in order; otherwise their range.
     const bool one_point = group.outcome.places.size() == 1 && group.names.size() <= 4;
     const bool each = at.each && (group.names.size() == 1 || one_point);
     clauses.push_back(join_and(group.names) +
@@ -408,26 +408,26 @@ std::string losers_sentence(const Study& study, const Names& names) {
   return sentence(clauses);
 }
 
-// Whether the interval leaves open on which side of the baseline a row lies that is said to differ.
+// Returns true if the row counts as faster or slower, and its interval contains the baseline.
 bool undecided(const measure::Row& row) {
   const bool differs = row.speedup > kTie || row.speedup < kPays;
   return differs && row.gain.low < 1 && row.gain.high > 1;
 }
 
-// What the intervals leave open.
+// Returns the comparisons that the intervals do not decide.
 std::string open_sentence(const Study& study, const Names& names) {
   Names clauses;
+  bool several = false;
   for (const auto& [together, outcome] : grouped(study, names, undecided)) {
     const bool opening = clauses.empty();
+    several = several || !opening || together.size() > 1;
     const Where at = where(study, outcome.places, opening, "every");
     clauses.push_back(join_and(together) +
-                      (opening ? (together.size() == 1 ? " is" : " are") +
-                                     std::string(" faster or slower than ") + study.baseline
-                               : "") +
-                      at.text);
+                      (opening ? " may be faster or slower than " + study.baseline : "") + at.text);
   }
   if (clauses.empty()) return {};
-  return "The 80 % intervals leave open whether " + sentence(clauses);
+  return joined(clauses, "; ") +
+         (several ? ": their 80 % intervals contain 1." : ": its 80 % interval contains 1.");
 }
 
 std::string upper_first(std::string text) {
@@ -438,7 +438,7 @@ std::string upper_first(std::string text) {
   return text;
 }
 
-// What more ranks bring, where nothing but their number is swept: of the baseline.
+// Returns the effect of more ranks on the baseline, if only their number is swept.
 std::string scaling_sentence(const Study& study) {
   if (study.axes.size() != 1 || study.points.size() < 2) return {};
   std::vector<const measure::Row*> rows;
@@ -453,7 +453,7 @@ std::string scaling_sentence(const Study& study) {
   if (few.rate.ranks == many.rate.ranks) return {};
   const auto ranks = [](const measure::Row& row) { return std::to_string(row.rate.ranks); };
   std::string text = quoted_name(study.baseline) + " keeps " +
-                     share_text(100 * many.rate.efficiency) + " of its samples a rank from " +
+                     share_text(100 * many.rate.efficiency) + " of its samples per rank from " +
                      ranks(few) + " to " + ranks(many) + " ranks";
   const double waits = many.metrics.exposed / many.metrics.step_time;
   constexpr double kWorthSaying = 0.05;
@@ -488,7 +488,7 @@ std::vector<Tone> tones_of(const measure::Report& report) {
     for (const measure::Row* row : point.rows) {
       tones[static_cast<std::size_t>(row - report.rows.data())] = tone_at(row, baseline_fits, best);
     }
-    // Where nothing is faster, the baseline is.
+    // If no strategy is faster, the baseline is the best.
     const measure::Row* baseline = row_of(point, report.baseline);
     const bool leads = best <= kTie && baseline_fits && point.rows.size() > 1;
     if (leads) tones[static_cast<std::size_t>(baseline - report.rows.data())] = Tone::kBest;
@@ -512,7 +512,7 @@ std::string fit_failure(const measure::Report& report) {
   const Seconds measured = *worst->published->step_time;
   return "The fit failed: " + quoted_name(worst->strategy) + " was measured at " +
          seconds_text(measured, kSaidDigits) +
-         " a step, and the nearest that fitted values give is " +
+         " per step, and the nearest that fitted values give is " +
          seconds_text(worst->metrics.step_time, kSaidDigits) +
          ". Check the seconds, the GPUs and the settings before you use what follows.";
 }
@@ -545,7 +545,7 @@ std::string slow_network_causes(Fabric fabric, int nics) {
   struct Causes {
     Fabric of;
     const char* all;
-    const char* one_port;  // of several
+    const char* one_port;  // one of several
   };
   static constexpr Causes kCauses[] = {
       {Fabric::kTcp,

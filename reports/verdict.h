@@ -1,4 +1,4 @@
-// What a report's table says, in a plain sentence or two, worked out from its rows.
+// The message of a report's table in a sentence or two, derived from its rows.
 #pragma once
 
 #include <string>
@@ -10,27 +10,26 @@
 
 namespace syncline::reports {
 
-// Speedups within this ratio are called equal.
+// Speedups within this ratio count as equal.
 inline constexpr double kTie = 1.005;
-// Below this, a strategy is slower.
+// Speedup below which a strategy is called slower.
 inline constexpr double kPays = 0.9995;
 
-// Which strategy is fastest at which sweep points, by how much over the baseline, and which do not
-// pay: "dgc is the fastest at bandwidth_gbps 10 and 1 (1.47x and 6.55x over momentum); at 100 it
-// is slower (0.985x)." Where some strategies do not fit in memory, the fastest of those that do,
-// and which are faster and do not fit. Speaks about the first row's executor where there are
-// several.
+// Returns the fastest strategies by sweep point, their speedup over the baseline, and the slower
+// ones: "dgc is the fastest at bandwidth_gbps 10 and 1 (1.47x and 6.55x over momentum); at 100 it
+// is slower (0.985x)." If some do not fit in memory: the fastest that does, and the faster ones
+// that do not. Of several executors, the first row's.
 std::string verdict(const measure::Report& report);
 
-// That no values of the fitted keys bring the fitted rows within 6 % of what was measured, in the
-// mean: the rest of the answer is about another job. Empty where they do. The verdict begins so.
+// Returns a sentence if no values of the fitted keys bring the fitted rows within 6 % of the
+// measured ones in the mean, as of another job; else empty. The verdict begins with it.
 std::string fit_failure(const measure::Report& report);
 
-// How each row of the report stands out: the fastest of its sweep point, as the verdict has it, and
-// what is slower or does not fit there. Plain where there is nothing to compare with.
+// Returns the tone of each row: best for the fastest of its sweep point, as in the verdict; faint
+// for slower ones and those that do not fit. Plain if there is no other to compare with.
 std::vector<Tone> tones_of(const measure::Report& report);
 
-// What usually holds such a network below its ports' rates, and the settings to try.
+// Returns usual reasons why such a network is slower than its ports, and the settings to try.
 std::string slow_network_causes(Fabric fabric, int nics);
 
 }  // namespace syncline::reports

@@ -19,13 +19,13 @@ std::string target_text(const worth::Objective& objective) {
   return "an accuracy of " + plain_number(objective.target);
 }
 
-// "below 1.25 Gbit/s", "everywhere", "nowhere".
+// Returns "below 1.25 Gbit/s", "everywhere" or "nowhere".
 std::string pays_text(const tune::BreakEven& even) {
   if (even.value) return "below " + plain_number(*even.value) + " Gbit/s";
   return even.pays_now() ? "everywhere" : "nowhere";
 }
 
-// The ends of the steps' interval, for another training.
+// Returns the interval of the steps that another training would take.
 measure::Interval steps_interval(const worth::Reach& reach) {
   measure::Sensitivity sensitivity;
   sensitivity.own = reach.spread.value_or(0);
@@ -39,7 +39,7 @@ std::string steps_text(const worth::Reach& reach) {
   return whole(reach.at) + " (" + whole(interval.low) + " to " + whole(interval.high) + ")";
 }
 
-// How long a training took by the clock.
+// Returns the measured time of a training.
 Cell measured_cell(const worth::WorthRow& row) {
   if (!row.measured) return {};
   const worth::Reach& clock = *row.measured;
@@ -47,7 +47,7 @@ Cell measured_cell(const worth::WorthRow& row) {
   return std::to_string(clock.reached) + " of " + plural(clock.seeds, "seed");
 }
 
-// "97.8 % +- 0.4": what the curves come to, with half of its 95 % interval.
+// Returns "97.8 % +- 0.4": the mean end of the curves, with half of its 95 % interval.
 std::string end_text(const worth::Reach& reach, worth::Quantity quantity) {
   const bool share = quantity == worth::Quantity::kAccuracy;
   const std::string mean = share ? share_text(100 * reach.end) : plain_number(reach.end);
@@ -55,12 +55,12 @@ std::string end_text(const worth::Reach& reach, worth::Quantity quantity) {
   return mean + " +- " + plain_number(significant((share ? 100 : 1) * *reach.end_half_width, 2));
 }
 
-// A cell for a condition, and none if it does not hold.
+// Returns a cell if the condition holds, else an empty one.
 Cell known_if(bool holds, Cell cell) { return holds ? std::move(cell) : Cell(); }
 
 using worth::WorthRow;
 
-// Steps and time to the target.
+// Returns fields of steps and time to the target.
 std::vector<Field<WorthRow>> target_fields() {
   using enum Kind;
   using Row = const WorthRow&;
@@ -81,7 +81,7 @@ std::vector<Field<WorthRow>> target_fields() {
            [steps](Row row) { return known_if(row.reach.spread.has_value(), steps(row)); }}};
 }
 
-// Fields of the gain over the baseline, and over the next row.
+// Returns fields of the gain over the baseline, and over the next row.
 std::vector<Field<WorthRow>> gain_fields(const worth::Worth& worth) {
   using enum Kind;
   using Row = const WorthRow&;
@@ -111,7 +111,7 @@ std::vector<Field<WorthRow>> gain_fields(const worth::Worth& worth) {
            [](Row row) { return row.even ? Cell(row.even->value) : Cell(); }}};
 }
 
-// The ends of the curves, and the times that were measured.
+// Returns fields of the ends of the curves, and of the measured times.
 std::vector<Field<WorthRow>> end_fields(const worth::Worth& worth) {
   using enum Kind;
   using Row = const WorthRow&;
@@ -128,13 +128,13 @@ std::vector<Field<WorthRow>> end_fields(const worth::Worth& worth) {
            }}};
 }
 
-// Of strategies that have a time to the target.
+// Returns the strategies that have a time to the target.
 Table rows_of(const worth::Worth& worth) {
   return table_of(fields<WorthRow>(target_fields(), gain_fields(worth), end_fields(worth)),
                   worth.rows);
 }
 
-// Those that have none too.
+// Returns all strategies, also those without a time.
 Table all_of(const worth::Worth& worth) {
   Table rows = rows_of(worth);
   const auto place = [&](const std::string& key, const std::string& heading = "") {
@@ -193,7 +193,7 @@ std::string pays_sentence(const worth::WorthRow& row, const worth::WorthRow& bas
          plain_number(even.most) + " Gbit/s.";
 }
 
-// How the predictions stand to what was measured.
+// Compares the predictions with the measured times.
 std::string measured_sentence(const worth::Worth& worth) {
   std::vector<double> errors;
   std::size_t held = 0;
@@ -249,7 +249,7 @@ Json json_of(const worth::Worth& worth) {
           {"verdicts", worth_verdicts(worth)}};
 }
 
-// The first of its trainings by the clock.
+// Adds the first measured training of a strategy.
 void add_measured(const worth::Worth& worth, chart::Series& series) {
   for (const auto& curve : worth.objective.measured) {
     if (one_line(curve.strategy) != series.name) continue;

@@ -1,6 +1,5 @@
-// What strategies are worth: the time of a training to its target, from steps that are predicted
-// and curves that were measured. For people a table, verdicts and a figure; CSV has a line a
-// strategy.
+// The time of a training to its target, by strategy, from predicted steps and measured curves. For
+// people a table, verdicts and a figure; CSV has a line per strategy.
 #pragma once
 
 #include <string>
@@ -12,14 +11,14 @@
 
 namespace syncline::reports {
 
-// Who is there first, since when, and how sure that is: plain sentences.
+// Returns plain sentences: the first at the target, its time and chance, the gains of the others.
 std::vector<std::string> worth_verdicts(const worth::Worth& worth);
 
-// The quantity over the seconds of the training, a line a strategy: the fastest five and
-// the baseline.
+// Returns the quantity over the seconds of the training: lines of the fastest five and of the
+// baseline.
 chart::Figure worth_figure(const worth::Worth& worth);
 
-// `verb`: who asked.
+// Returns the answer of `verb`.
 Answer answer_of(const worth::Worth& worth, const std::string& verb);
 
 }  // namespace syncline::reports

@@ -17,7 +17,7 @@
 namespace syncline::reports {
 namespace {
 
-// A name may hold anything, but ends no comment.
+// Returns a name without control characters, which could end a comment.
 std::string in_one_line(std::string name) {
   for (char& c : name) {
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
@@ -25,7 +25,7 @@ std::string in_one_line(std::string name) {
   return name;
 }
 
-// DistributedDataParallel as it comes, its collectives carried out like the strategy's.
+// Returns DistributedDataParallel's default strategy, with the collectives of `strategy`.
 Strategy ddp_itself(const Scenario& scenario, const Strategy& strategy) {
   const auto& ddp = *dialect::find_dialect("pytorch");
   return dialect::reading_of(ddp, Json::object(), scenario.workload, scenario.cluster,
@@ -39,7 +39,7 @@ std::string how_often(const LocalSgd& local) {
          " steps,\n# as the loss tells: the job calls model.loss(value) in each step";
 }
 
-// "3 buckets on 2 streams, fp16, in groups of 8 ranks".
+// Returns "3 buckets on 2 streams, fp16, in groups of 8 ranks".
 std::string what_it_does(const Strategy& strategy, std::size_t buckets) {
   std::string text = plural(buckets, "bucket");
   const auto streams = static_cast<std::size_t>(strategy.streams);
@@ -59,7 +59,7 @@ std::string between(const std::string& low, const std::string& high) {
 
 std::string change_text(double ratio) { return percent_text(100 * (ratio - 1)); }
 
-// How the collectives come to run as they were evaluated.
+// Returns how the job gets the collectives that were evaluated.
 std::string library_comment(const Scenario& scenario, const Strategy& strategy) {
   const std::string setting = dialect::nccl_setting(strategy, scenario.workload, scenario.cluster);
   if (!setting.empty()) return "# Run the job with '" + setting + "' (NCCL 2.24 or later).\n";
@@ -139,7 +139,7 @@ std::string applied_comment(const Scenario& scenario, const Strategy& strategy,
                      in_one_line(scenario.workload.name) + " on " + std::to_string(plan.ranks) +
                      " ranks of " + in_one_line(scenario.cluster.name) + ":\n";
   text += "# " + what_it_does(strategy, plan.buckets.size()) + ".\n";
-  text += "# Predicted: " + seconds_text(own) + " a step " +
+  text += "# Predicted: " + seconds_text(own) + " per step " +
           between(seconds_text(step.low), seconds_text(step.high)) + ".\n";
   text += "# DistributedDataParallel as it comes" +
           std::string(library_own ? "" : ", by the same collectives") + ": " + seconds_text(other) +
@@ -168,8 +168,8 @@ std::string applied_instead(const std::string& file, const tune::Tuning& tuning,
   const tune::Ranked& choice = tuning.tuned.winner();
   if (tuning.taken || &applied == &choice) return {};
   return file + " holds '" + applied.strategy.name + "' (" +
-         seconds_text(applied.metrics.step_time) + " a step): the best, '" + choice.strategy.name +
-         "', cannot be applied by a Python file, as " +
+         seconds_text(applied.metrics.step_time) + " per step): the best, '" +
+         choice.strategy.name + "', cannot be applied by a Python file, as " +
          dialect::apply_refusal(choice.strategy, tuning.scenario.workload, tuning.scenario.cluster);
 }
 

@@ -1,15 +1,14 @@
-// A tuner plugin for NCCL: a table of which algorithm and protocol carry which sizes, where no
-// setting of NCCL has size ranges or tells communicators apart. By the v4 interface, which NCCL
-// 2.24 to 2.30 load; it needs no header of NCCL, whose types are given here as that interface has
-// them.
+// A tuner plugin for NCCL: a table of algorithms and protocols by size and communicator, because no
+// setting of NCCL has size ranges or tells communicators apart. Implements the v4 interface, which
+// NCCL 2.24 to 2.30 load; its types are declared here, so that no header of NCCL is needed.
 //
 //   NCCL_TUNER_PLUGIN=PATH/libsyncline_nccl_tuner.so SYNCLINE_NCCL_TABLE=table.csv
 //
-// A line of the table; the first that fits is taken:
+// A line of the table; the first that fits counts:
 //   collective,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks
-// in lower case, # begins a comment, -1 (for a protocol: any) leaves a column open. What no line
-// fits stays NCCL's own choice, its number of channels too. What NCCL cannot run here stays
-// forbidden. A wrong table is said in NCCL's log and changes nothing.
+// in lower case, # begins a comment, -1 (for a protocol: any) leaves a column open. If no line
+// fits, NCCL chooses, its number of channels too. Combinations that NCCL cannot run stay forbidden.
+// A wrong table is reported in NCCL's log and changes nothing.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -21,12 +20,12 @@
 
 namespace syncline::nccl_backend {
 
-// Of NCCL's interface. Its enumerations are plain numbers here, as any caller may declare them.
+// NCCL's interface. Its enumerations are plain numbers here, as any caller may declare them.
 using NcclResult = int;
 constexpr NcclResult kSuccess = 0;
 constexpr int kWarn = 2;
 constexpr int kInfo = 3;
-constexpr unsigned long kTuning = 64;  // what of NCCL a message is about
+constexpr unsigned long kTuning = 64;  // NCCL's subsystem for log messages
 using Log = void (*)(int level, unsigned long about, const char* file, int line, const char* format,
                      ...);
 
@@ -59,7 +58,7 @@ struct Row {
   int ranks = kAny;
 };
 
-// Of one communicator.
+// The rows for one communicator.
 struct Table {
   std::vector<Row> rows;
 };
@@ -92,7 +91,7 @@ bool read_row(const std::string& line, Row& row) {
          read_number(columns[7], row.ranks);
 }
 
-// The rows for communicators of that many nodes and ranks; none where a line is wrong.
+// Returns the rows for communicators with these nodes and ranks. Empty if a line is wrong.
 std::vector<Row> read_rows(const char* path, int nodes, int ranks, Log log) {
   std::ifstream file(path);
   if (!file) log(kWarn, kTuning, __FILE__, __LINE__, "syncline: %s cannot be read", path);
@@ -129,8 +128,8 @@ NcclResult init(std::size_t ranks, std::size_t nodes, Log log, void** context) {
   return kSuccess;
 }
 
-// NCCL takes the cell that costs least, so all others are forbidden. `costs` is an array of
-// [algorithms][protocols] behind its declared type.
+// Forbids all cells but the row's, as NCCL takes the cheapest. `costs` is an array of
+// [algorithms][protocols], despite its declared type.
 NcclResult choose(void* context, int collective, std::size_t bytes, int, float** costs,
                   int algorithms, int protocols, int, int* channels) {
   const auto size = static_cast<long long>(bytes);
@@ -164,8 +163,7 @@ NcclResult destroy(void* context) {
 }  // namespace
 }  // namespace syncline::nccl_backend
 
-// What NCCL looks for, by this name.
-// NOLINTBEGIN(readability-identifier-naming)
+// NCCL looks this symbol up by name.
 extern "C" {
 [[gnu::visibility("default")]] extern const syncline::nccl_backend::TunerV4 ncclTunerPlugin_v4;
 const syncline::nccl_backend::TunerV4 ncclTunerPlugin_v4{"syncline", syncline::nccl_backend::init,

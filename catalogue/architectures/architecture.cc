@@ -8,7 +8,7 @@
 namespace syncline::operators {
 namespace {
 
-// The shape with these of its flags.
+// Returns the shape with these flags set.
 using Flag = bool TransformerShape::*;
 constexpr Flag kTied = &TransformerShape::tied, kBias = &TransformerShape::bias,
                kHeadNorm = &TransformerShape::head_norm;
@@ -47,7 +47,7 @@ Architecture images(std::string_view name, std::string_view summary,
   return {.name = name, .summary = summary, .images = true, .build = build};
 }
 
-// BERT and GPT-2: Paddle's layers as well as torch's.
+// Returns a row of BERT or GPT-2: Paddle's layers as well as torch's.
 Architecture language(std::string_view name, std::string_view summary,
                       void (*build)(GraphBuilder&, const ArchitectureOptions&),
                       const TransformerShape& shape) {
@@ -64,7 +64,7 @@ Architecture language(std::string_view name, std::string_view summary,
 Architecture llama(std::string_view name, std::string_view summary, const TransformerShape& shape) {
   Architecture row = language(name, summary, build_llama, shape);
   row.fused = false;
-  row.longest = std::int64_t{1} << 20;  // positions are computed, no table ends
+  row.longest = std::int64_t{1} << 20;  // positions are computed, without a table
   return row;
 }
 
@@ -105,7 +105,7 @@ std::span<const Architecture> architectures() {
       language("gpt2_large", "GPT-2 large, likewise", build_gpt2,
                {36, 1280, 20, 0, 0, 0, 50257, 1024}),
       language("gpt2_xl", "GPT-2 XL, likewise", build_gpt2, {48, 1600, 25, 0, 0, 0, 50257, 1024}),
-      // Llama's kin by the config.json beside each checkpoint on the Hugging Face hub.
+      // Llama and its relatives, by the config.json with each checkpoint on the Hugging Face hub.
       llama("llama2_7b", "Llama 2 7B", {32, 4096, 32, 0, 0, 11008, 32000, 4096}),
       llama("llama3_8b", "Llama 3 8B, grouped queries", {32, 4096, 32, 8, 0, 14336, 128256, 8192}),
       llama("llama3_70b", "Llama 3 70B, likewise", {80, 8192, 64, 8, 0, 28672, 128256, 131072}),
@@ -182,15 +182,15 @@ Generated generate(const Architecture& architecture, const ArchitectureOptions& 
 
 namespace {
 
-// The collectives of a tensor group that go beside a layer's products; returns of how many halves.
-// In n parts the first one waits, so n - 1 of n are hidden at most. Experts hide nothing.
+// Adds a tensor group's collectives that overlap with products; returns their number of halves. Of
+// n parts the first one waits, so at most (n - 1) / n are hidden. Experts do not overlap.
 std::int64_t overlap_tensor(const ArchitectureOptions& options, Bytes all,
                             std::vector<Inner>& list) {
   using Axis = Inner::Axis;
   using Form = Inner::Form;
   const TransformerShape& shape = options.shape;
   const int parts = options.parallel.tensor;
-  // Of a product of a rank's tokens with so many columns, or rows, in all.
+  // FLOPs of a product of a rank's tokens with `columns` columns, or rows, in all.
   const auto flops = [&](std::int64_t columns) {
     return 2 * real(options.rows()) * real(shape.hidden) * real(columns) / parts * (parts - 1) /
            parts;
@@ -207,7 +207,7 @@ std::int64_t overlap_tensor(const ArchitectureOptions& options, Bytes all,
   return shape.layers + dense;
 }
 
-// Of a rank's tokens in the products of a layer with experts, forward.
+// Returns forward FLOPs of a rank's tokens in the products of a layer with experts.
 double expert_layer_flops(const ArchitectureOptions& options) {
   const TransformerShape& shape = options.shape;
   const std::int64_t width = shape.heads * shape.head_width;
@@ -229,8 +229,8 @@ std::vector<Inner> inner_collectives(const ArchitectureOptions& options) {
   const Bytes all = options.rows() * shape.hidden * unit;
   std::vector<Inner> list;
   if (parallel.tensor > 1 && parallel.sequence) {
-    // Gathered ahead of each half, summed in parts behind it; the embedding's sum comes in parts,
-    // the head gathers. The backward pass does the opposite of each.
+    // An all-gather before each half, a reduce-scatter after it; one reduce-scatter for the
+    // embedding, one all-gather for the head. The backward pass does the opposite of each.
     std::int64_t alone = halves + 1;
     if (parallel.overlap_tensor) alone -= overlap_tensor(options, all, list);
     list.push_back({Axis::kTensor, Form::kAllGather, all, alone, alone});
@@ -253,7 +253,7 @@ std::vector<Inner> inner_collectives(const ArchitectureOptions& options) {
   if (parallel.expert > 1) {
     const std::int64_t layers = shape.layers - shape.dense_layers;
     const Bytes tokens = options.own_rows() * shape.experts_per_token * shape.hidden * unit;
-    // Both ways of a layer share its products: half of them each.
+    // A layer's two all-to-alls share its products: half of them each.
     const double beside = parallel.overlap_expert ? expert_layer_flops(options) / 2 : 0;
     list.push_back({Axis::kExpert, Form::kAllToAll, tokens, 2 * layers, 2 * layers, beside});
   }

@@ -1,5 +1,5 @@
-// Architectures whose operators are generated: one training step, forward, backward and update,
-// with the gradients in backward order. Each is one row here.
+// Architectures with generated operators: one training step, forward, backward and update, with the
+// gradients in backward order. Each is one row here.
 #pragma once
 
 #include <cstdint>
@@ -12,40 +12,40 @@
 
 namespace syncline::operators {
 
-// What tells one transformer of a family from another. 0: as the comment says, or not of this
-// family.
+// Sizes that distinguish the transformers of a family. 0: the default in the comment, or not of
+// this family.
 struct TransformerShape {
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;    // of keys and values, as many as heads unless given (llama)
-  std::int64_t head_width = 0;  // hidden / heads unless given (llama)
-  std::int64_t inner = 0;       // of the feed-forward half, 4 hidden unless given
-  std::int64_t words = 0;       // of the vocabulary
-  std::int64_t positions = 0;   // that have an embedding (bert, gpt2), or that it was trained for
-  std::int64_t kinds = 2;       // of tokens (bert)
+  std::int64_t kv_heads = 0;    // heads of keys and values (llama); default: heads
+  std::int64_t head_width = 0;  // default: hidden / heads (llama)
+  std::int64_t inner = 0;       // width of the feed-forward half; default: 4 hidden
+  std::int64_t words = 0;       // size of the vocabulary
+  std::int64_t positions = 0;   // table of embeddings (bert, gpt2), or longest in training
+  std::int64_t kinds = 2;       // kinds of tokens (bert)
   std::int64_t patch = 16;      // height and width of a patch of the image (vit)
   bool tied = false;            // the head shares the word embedding (llama; gpt2 always does)
-  bool bias = false;            // of the query, key and value products (llama: as Qwen2 has it)
-  bool head_norm = false;       // queries and keys are normalised head by head (llama: as Qwen3)
-  bool gated = true;            // the inner half has a gate beside it (llama: Nemotron has none)
-  // A mixture of experts (llama: as Mixtral, DeepSeek): each token goes to some of so many experts
-  // of `expert_inner` and to one that all share, of `shared_inner`; the first layers have none.
+  bool bias = false;            // queries, keys and values have one (llama: as in Qwen2)
+  bool head_norm = false;       // queries and keys are normalised per head (llama: as in Qwen3)
+  bool gated = true;            // the inner half has a gate (llama: not in Nemotron)
+  // A mixture of experts (llama: as in Mixtral, DeepSeek): tokens go to experts of `expert_inner`
+  // and to a shared one of `shared_inner` (0: none). The first `dense_layers` have no experts.
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 2;
   std::int64_t expert_inner = 0;
   std::int64_t shared_inner = 0;
   std::int64_t dense_layers = 0;
-  // Latent attention (llama: as DeepSeek-V2): queries, and keys with values, by way of so many
-  // numbers; `rope_width` of a head's query and key turn by position, beside its head_width.
+  // Sizes of latent attention (llama: as in DeepSeek-V2): of queries, and of keys with values.
+  // `rope_width` of a head's query and key, besides head_width, rotate by position.
   std::int64_t query_latent = 0;
   std::int64_t latent = 0;
   std::int64_t rope_width = 0;
 };
 
-// Collectives inside a layer of a model that is cut: what, among whom, how often in one
-// micro-batch. `bytes` are of the whole payload that a rank ends or begins with; of a ring, of each
-// turn. Forward and backward counts are of all layers together.
+// Collectives inside the layers of a partitioned model, per micro-batch. `bytes` is the whole
+// payload that a rank begins or ends with; for a ring, that of each turn. Forward and backward
+// counts are of all layers together.
 struct Inner {
   enum class Axis { kTensor, kContext, kExpert } axis = Axis::kTensor;
   enum class Form {
@@ -58,37 +58,37 @@ struct Inner {
   Bytes bytes = 0;
   std::int64_t forward = 0;
   std::int64_t backward = 0;
-  double hidden_flops = 0;  // of the products beside each forward one; twice that backward
+  double hidden_flops = 0;  // products that overlap each forward one; backward twice that
 };
 
 struct ArchitectureOptions {
   std::int64_t batch = 1;
   DType dtype = DType::kFp32;
-  bool rounded = false;  // products in TF32 of fp32; of half precision in FP8, but for the head's
-  Layout layout = Layout::kNchw;  // of images
+  bool rounded = false;  // fp32 products in TF32; half-precision ones in FP8, except the head's
+  Layout layout = Layout::kNchw;  // layout of images
   std::int64_t image = 224;       // height and width
   std::int64_t classes = 1000;
-  std::int64_t sequence = 128;  // tokens a sample
+  std::int64_t sequence = 128;  // tokens per sample
   Optimizer optimizer = Optimizer::kMomentum;
-  // The transformer written with Paddle's fused layers, as its FusedMultiHeadAttention,
-  // FusedFeedForward and FusedLinear launch them.
+  // Uses Paddle's fused layers for the transformer, as launched by its FusedMultiHeadAttention,
+  // FusedFeedForward and FusedLinear.
   bool fused_attention = false;
   bool fused_feedforward = false;
   bool fused_linear = false;
-  // Attention as one kernel that never writes its scores, forward and backward (torch's
+  // Attention is one kernel that never writes its scores, forward and backward (torch's
   // scaled_dot_product_attention). llama and vit have no other.
   bool flash_attention = false;
-  // PyTorch's modules as they come from transformers and torchvision, not compiled: norms, rotary
-  // embeddings, activations and the loss are chains of kernels, and the optimizer walks lists.
+  // PyTorch's modules from transformers and torchvision, not compiled: norms, rotary embeddings,
+  // activations and the loss are chains of kernels, and the optimizer loops over lists.
   bool eager = false;
-  // Gradients travel and are kept in fp32 whatever the products are in, as under torch.autocast.
+  // Gradients are stored and sent in fp32 for any type of products, as under torch.autocast.
   bool fp32_gradients = false;
-  // Of an architecture that is `shaped`; the others have their own.
+  // Shape for an architecture that is `shaped`; the others have their own.
   TransformerShape shape;
-  // How it is cut: the operators and gradients are those of one rank, were it to hold all layers.
+  // The partitioning: operators and gradients are those of one rank, as if it held all layers.
   Parallel parallel;
 
-  // Tokens of a rank, and of those the ones whose norms and residuals it computes.
+  // Returns a rank's tokens; own_rows() those for its norms and residuals.
   std::int64_t rows() const { return batch * sequence / parallel.context; }
   std::int64_t own_rows() const { return parallel.sequence ? rows() / parallel.tensor : rows(); }
 };
@@ -98,16 +98,16 @@ struct Generated {
   std::vector<Tensor> tensors;
   std::vector<Tensor> buffers;
   std::vector<Inner> inner;
-  Bytes activation = 0;  // what one layer hands to the next
-  Bytes tied = 0;        // of an embedding of which a pipeline's both ends hold a copy
+  Bytes activation = 0;  // output of one layer, input of the next
+  Bytes tied = 0;        // an embedding of which both ends of a pipeline hold a copy
 };
 
 struct Architecture {
   std::string_view name;
   std::string_view summary;
   bool images = false;       // takes image and classes; others take sequence
-  bool fused = false;        // has Paddle's fused layers, and attention either way
-  std::int64_t longest = 0;  // sequence, by its table of positions; 0: the shape's
+  bool fused = false;        // has Paddle's fused layers, and both kinds of attention
+  std::int64_t longest = 0;  // longest sequence, by its table of positions; 0: the shape's
   Optimizer optimizer = Optimizer::kMomentum;
   void (*build)(GraphBuilder&, const ArchitectureOptions&);
   TransformerShape shape{};
@@ -118,24 +118,24 @@ std::span<const Architecture> architectures();
 const Architecture* find_architecture(std::string_view name);  // or nullptr
 std::vector<std::string> architecture_names();
 
-// A shaped architecture's shape must have its sizes. Images must be whole patches.
+// Generates a step. Requires sizes in a shaped one's shape, and images of whole patches.
 Generated generate(const Architecture& architecture, const ArchitectureOptions& options);
 
-// The operators of `list` as PyTorch launches them where `options.eager`. `new_gelu`: activations
-// are GPT-2's.
+// Sets kernels and traffic of operators in `list` to those of PyTorch's uncompiled chains.
+// `new_gelu`: activations are GPT-2's.
 void take_apart(OperatorList& list, const ArchitectureOptions& options, bool new_gelu);
 
-// Of the whole model, as its gradients have it.
+// Returns the parameters of the whole model, by its gradients.
 std::int64_t parameters_of(const Generated& generated);
 
-// The collectives inside the layers of a transformer that is cut, as Megatron has them (Korthikanti
-// et al. 2022, 4.2); its shape completed.
+// Returns the collectives inside the layers of a partitioned transformer, as in Megatron
+// (Korthikanti et al. 2022, 4.2). Requires a completed shape.
 std::vector<Inner> inner_collectives(const ArchitectureOptions& options);
 
-// Fills in what a shape leaves to its other sizes.
+// Returns the shape with sizes that depend on its other sizes filled in.
 TransformerShape completed(TransformerShape shape);
 
-// The rows, each in a file of its own.
+// Builders of the rows, each in its own file.
 void build_resnet50(GraphBuilder& build, const ArchitectureOptions& options, bool stride_first);
 void build_vgg(GraphBuilder& build, const ArchitectureOptions& options, std::size_t deep);
 void build_bert(GraphBuilder& build, const ArchitectureOptions& options);
@@ -143,8 +143,8 @@ void build_gpt2(GraphBuilder& build, const ArchitectureOptions& options);
 void build_llama(GraphBuilder& build, const ArchitectureOptions& options);
 void build_vit(GraphBuilder& build, const ArchitectureOptions& options);
 
-// The largest sizes that a transformer may be given, in a scenario and in a model's own file:
-// beyond what is trained, and small enough for every product of them to be counted.
+// Largest sizes of a transformer, in a scenario and in a model's own file: larger than any trained
+// one, and small enough that no product of them overflows.
 inline constexpr std::int64_t kMostLayers = 2048;
 inline constexpr std::int64_t kMostHidden = 1 << 20;
 inline constexpr std::int64_t kMostHeads = 1 << 14;
@@ -152,9 +152,9 @@ inline constexpr std::int64_t kMostHeadWidth = 1 << 16;
 inline constexpr std::int64_t kMostInner = 1 << 22;
 inline constexpr std::int64_t kMostWords = 1 << 24;  // positions and classes too
 inline constexpr std::int64_t kMostKinds = 1024;
-// Of an image, in pixels of a side. Five halvings leave nothing of a smaller one.
+// Limits of an image's side, in pixels. Five halvings reduce a smaller image to nothing.
 inline constexpr std::int64_t kLeastImage = 32;
 inline constexpr std::int64_t kMostImage = 4096;
-inline constexpr double kMostElements = 1e15;  // of one tensor of a step
+inline constexpr double kMostElements = 1e15;  // elements of one tensor of a step
 
 }  // namespace syncline::operators

@@ -1,8 +1,8 @@
-// In fp16 (automatic mixed precision) activations and matrix products are in half precision; the
-// parameters stay in fp32 and are cast for each product, as are their fp16 gradients before the
-// update. Parameters of the normalisations stay in fp32 with fp32 gradients. Loss scaling and its
-// checks are left out. In bf16, but under autocast, all parameters are bf16, as large models are
-// trained: the update reads and writes their fp32 copies besides.
+// In fp16 (automatic mixed precision) activations and matrix products are in half precision. The
+// parameters stay in fp32 and are cast for each product, and their fp16 gradients before the
+// update. Parameters of normalisations stay in fp32 with fp32 gradients. Loss scaling and its
+// checks are left out. In bf16, except under autocast, all parameters are bf16, as in training of
+// large models: the update also reads and writes their fp32 copies.
 #include "catalogue/architectures/builder.h"
 
 #include <cassert>
@@ -141,8 +141,8 @@ void GraphBuilder::backward() {
   }
 }
 
-// Passes over memory, in elements of four bytes: SGD reads parameter and gradient and writes the
-// parameter; momentum reads and writes a second state, Adam two.
+// Adds passes over memory, in elements of four bytes. SGD reads parameter and gradient and writes
+// the parameter; momentum reads and writes a second state, Adam two.
 void GraphBuilder::update(Optimizer optimizer, bool copies) {
   part_ = StepPart::kUpdate;
   prefix_.clear();

@@ -1,7 +1,7 @@
-// Builds an operator list the way a framework does: the forward operators are laid down one by
-// one, each leaves on a tape what its backward pass will launch, and `backward` walks the tape in
-// reverse. Gradients of a value with several readers are added up by a `sum`; parameters become
-// the workload's gradients in the order in which theirs are complete.
+// Builds an operator list like a framework: forward operators are added one by one, and each puts
+// its backward pass on a tape, which `backward` walks in reverse. Gradients of a value with several
+// readers are added by a `sum`. Parameters become the workload's gradients in the order of
+// completion.
 #pragma once
 
 #include <functional>
@@ -17,52 +17,52 @@ inline double real(std::int64_t count) { return static_cast<double>(count); }
 
 enum class Optimizer { kSgd, kMomentum, kAdam };
 
-// Values that it keeps beside each parameter.
+// Returns the number of values that the optimizer stores per parameter.
 inline int states_of(Optimizer optimizer) { return static_cast<int>(optimizer); }
 
 class GraphBuilder {
  public:
-  // `fp32_gradients`: the parameters' gradients are cast to fp32 as soon as they are complete, as
-  // under torch.autocast.
+  // `fp32_gradients`: parameters' gradients are cast to fp32 as soon as they are complete, as under
+  // torch.autocast.
   GraphBuilder(DType dtype, Layout layout, bool fp32_gradients = false)
       : dtype_(dtype), layout_(layout), fp32_gradients_(fp32_gradients) {}
 
-  // A value of so many elements in the graph's dtype, or of another one.
+  // Returns a new value of `elements` in the graph's dtype, or in `dtype`.
   int activation(std::int64_t elements) { return value(elements, dtype_); }
   int value(std::int64_t elements, DType dtype);
   int raw_value(std::string name, Bytes bytes);
 
-  // The value that a forward operator reads for this parameter. A parameter that is asked for
-  // twice is shared, and its gradients are added. `cast` parameters are read in the graph's dtype.
+  // Returns the value that a forward operator reads for this parameter. A repeated name shares the
+  // parameter, and its gradients are added. `cast` parameters are read in the graph's dtype.
   int parameter(const std::string& name, const std::vector<std::int64_t>& shape, bool cast);
   void buffer(const std::string& name, std::int64_t elements);
 
-  // Appends an operator to the stage under way; the reference holds until the next one.
+  // Appends an operator to the current pass. The reference is valid until the next call.
   Operator& add(const std::string& kind, std::vector<Operand> inputs, std::vector<Operand> outputs);
 
-  // What the backward pass does about the operator just added.
+  // Records the backward pass of the operator just added.
   void on_backward(std::function<void()> step) { tape_.push_back({prefix_, std::move(step)}); }
 
-  // Kinds of the operators that follow, and of their gradients, begin with this: the kernels of
-  // one fused operator bear its name, and no fusion pattern takes them for operators.
+  // Sets the prefix of the kinds of the operators that follow, and of their gradients. A fused
+  // operator's kernels have its name, and no fusion pattern matches them.
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
 
-  // The gradient of a value as its readers have left it; their sum where there are several.
+  // Returns the gradient of a value: its readers' contribution, or the sum of several.
   int gradient(int value);
-  // A new value with the size of `value`: one reader's gradient of it.
+  // Returns a new value with the size of `value`: one reader's gradient of it.
   int contribute(int value);
-  // The same for the parameter that `parameter` gave this value for.
+  // Returns a new gradient of the parameter that `parameter` returned this value for.
   int contribute_parameter(int value);
-  // True for values that no parameter stands behind (the model's input): they need no gradient.
+  // Returns true for values that depend on no parameter (the model's input): they need no gradient.
   bool is_constant(int value) const { return constants_.contains(value); }
   void mark_constant(int value) { constants_[value] = true; }
 
   void backward();
-  // `copies`: of parameters in half precision the update keeps copies in fp32, as large models are
-  // trained; else its values are in the parameters' format, as torch.optim has them.
+  // Adds the update. `copies`: parameters in half precision have fp32 copies, as in training of
+  // large models; otherwise the optimizer's values have the parameters' format, as in torch.optim.
   void update(Optimizer optimizer, bool copies = true);
 
-  // What was built. `tensors` are the gradients in backward order.
+  // The result. `tensors` are the gradients in backward order.
   OperatorList list;
   std::vector<Tensor> tensors;
   std::vector<Tensor> buffers;
@@ -73,13 +73,13 @@ class GraphBuilder {
     std::vector<std::int64_t> shape;
     std::int64_t elements = 0;
     int master = 0;  // the fp32 parameter
-    int read = 0;    // what operators read: the parameter itself, or its cast
+    int read = 0;    // operators' input: the parameter itself, or its cast
     DType dtype = DType::kFp32;
     int uses = 0;
     std::vector<int> gradients;
   };
 
-  // A copy in another dtype, by no fused operator.
+  // Returns a copy in another dtype, outside of any fused operator.
   int cast_of(int from, std::int64_t elements, DType dtype);
   void complete(Parameter& parameter);
   bool narrow() const { return dtype_ == DType::kBf16 && !fp32_gradients_; }
@@ -99,7 +99,7 @@ class GraphBuilder {
   std::vector<Parameter> parameters_;
   std::map<std::string, std::size_t> by_name_;
   std::map<int, std::size_t> by_value_;
-  std::map<int, std::size_t> owner_;  // parameter of each of its gradients' values
+  std::map<int, std::size_t> owner_;  // index of the parameter, by its gradients' values
 };
 
 }  // namespace syncline::operators

@@ -16,7 +16,7 @@ Image conv_bn(GraphBuilder& build, const Image& x, const std::string& conv, cons
   return y;
 }
 
-// Three convolutions, then the shortcut: the identity, or a projection where the shape changes.
+// Adds three convolutions, then the shortcut: the identity, or a projection if the shape changes.
 Image bottleneck(GraphBuilder& build, const Image& x, const std::string& name,
                  std::int64_t channels, std::int64_t stride, bool stride_first) {
   const auto branch = [&](const Image& in, const char* part, std::int64_t out, std::int64_t kernel,
@@ -58,12 +58,12 @@ void build_resnet50(GraphBuilder& build, const ArchitectureOptions& options, boo
   cross_entropy(build, y, logits);
 }
 
-// VGG (Simonyan and Zisserman, 2014): convolutions with bias, of which each of the last three sizes
-// has so many, and three fully connected layers. In Paddle a convolution's bias is an
-// elementwise_add of its own, before the relu.
+// Builds VGG (Simonyan and Zisserman, 2014): convolutions with bias, `deep` in each of the last
+// three sizes, and three fully connected layers. In Paddle a convolution's bias is a separate
+// elementwise_add, before the relu.
 void build_vgg(GraphBuilder& build, const ArchitectureOptions& options, std::size_t deep) {
   Image x = input_image(build, options);
-  int position = 0;  // in torchvision's list of layers, which the names count
+  int position = 0;  // index in torchvision's list of layers, for the names
   using Channels = std::vector<std::int64_t>;
   const std::vector<Channels> groups{
       {64, 64}, {128, 128}, Channels(deep, 256), Channels(deep, 512), Channels(deep, 512)};

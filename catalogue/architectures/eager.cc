@@ -1,5 +1,5 @@
-// What PyTorch launches for a model's modules as they come, not compiled: where one kernel would
-// do, a chain of them writes every value in between to memory.
+// PyTorch's launches for uncompiled modules: instead of one kernel, a chain of kernels writes every
+// value in between to memory.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -9,10 +9,10 @@
 namespace syncline::operators {
 namespace {
 
-// How many times a kernel's own bytes its chain moves, and of how many kernels it is. Counted, byte
-// for byte, on the modules of transformers (modeling_llama.py: LlamaRMSNorm, apply_rotary_pos_emb,
+// A chain's bytes as a multiple of the kernel's own, and its number of kernels. Counted, byte for
+// byte, on the modules of transformers (modeling_llama.py: LlamaRMSNorm, apply_rotary_pos_emb,
 // LlamaMLP; activations.py: NewGELUActivation; loss_utils.py: logits.float()), torch.optim.AdamW's
-// lists and what torch.autocast takes to fp32 (norms, powers, the loss, hence the residuals).
+// lists and torch.autocast's casts to fp32 (norms, powers, the loss, hence the residuals).
 struct Chain {
   std::string_view kind;
   double fp32, half, autocast;
@@ -37,7 +37,7 @@ constexpr auto kChains = std::to_array<Chain>({
     {"softmax_with_cross_entropy", 1, 14. / 4, 14. / 4, 3},
     {"softmax_with_cross_entropy_grad", 16. / 8, 22. / 4, 22. / 4, 4},
     {"adam", 80. / 28, 40. / 14, 80. / 28, 1},
-    {"fused_gemm_epilogue_grad", 1, 1, 1, 3},  // the bias's gradient is a sum of its own
+    {"fused_gemm_epilogue_grad", 1, 1, 1, 3},  // the bias's gradient is a separate sum
 });
 // GPT-2's activation: eight operations for tanh's approximation, its power in fp32 under autocast.
 constexpr auto kNewGelu = std::to_array<Chain>({
@@ -64,7 +64,7 @@ void take_apart(OperatorList& list, const ArchitectureOptions& options, bool new
                                                        : chain->half;
     op.kernels = std::max(op.kernels, chain->kernels);
     if (times <= 1) continue;
-    // What the chain moves beyond the kernel's own operands is one more value in memory.
+    // The chain's bytes beyond the kernel's own operands are one more value in memory.
     list.values.push_back({"", static_cast<Bytes>((times - 1) * traffic(list, op))});
     op.outputs.push_back({static_cast<int>(list.values.size()) - 1});
   }

@@ -4,7 +4,7 @@ namespace syncline::operators {
 namespace {
 
 // Adds the gradient operator of a product of x, a weight and perhaps a bias: dX unless x is the
-// model's input, the bias's, and dW. dX and dW are kernels of their own and read dY.
+// model's input, the bias's, and dW. dX and dW are separate kernels that read dY.
 void product_gradient(GraphBuilder& build, const std::string& kind, const Operator& product) {
   build.on_backward([=, &build] {
     const int x = product.inputs[0].value, weight = product.inputs[1].value;
@@ -25,7 +25,7 @@ void product_gradient(GraphBuilder& build, const std::string& kind, const Operat
   });
 }
 
-// Adds the gradient operator of an element-wise function that reads what `kept` names besides dY.
+// Adds the gradient operator of an element-wise function, which reads `kept` and dY.
 void elementwise_gradient(GraphBuilder& build, const std::string& kind, int x, int y,
                           const std::vector<Operand>& kept, double flops) {
   build.on_backward([=, &build] {
@@ -57,8 +57,8 @@ Image conv2d(GraphBuilder& build, const Image& x, const std::string& weight, std
   return y;
 }
 
-// Passes: the statistics need the whole input before the first output, so it is read twice; the
-// gradient needs two sums over x and dY before it reads both again.
+// Adds passes over memory. The statistics need the whole input before the first output, so it is
+// read twice; the gradient needs two sums over x and dY before it reads both again.
 Image batch_norm(GraphBuilder& build, const Image& x, const std::string& prefix) {
   Image y = x;
   y.value = build.activation(y.elements());
@@ -101,7 +101,7 @@ int activate(GraphBuilder& build, const std::string& kind, int x, std::int64_t e
   return y;
 }
 
-// The gradient is dY for both: the first takes over its memory, the second is a copy.
+// Adds a sum. Both gradients are dY: the first takes over its memory, the second is a copy.
 int add(GraphBuilder& build, int x, int y, std::int64_t elements) {
   const int sum = build.activation(elements);
   build.add("elementwise_add", {{x}, {y}}, {{sum}}).flops = real(elements);
@@ -130,13 +130,13 @@ int add_bias(GraphBuilder& build, int x, std::int64_t elements, const std::strin
 
 int dropout(GraphBuilder& build, int x, std::int64_t elements) {
   const int y = build.activation(elements);
-  const int mask = build.raw_value({}, elements);  // a byte each
+  const int mask = build.raw_value({}, elements);  // one byte each
   build.add("dropout", {{x}}, {{y}, {mask}}).flops = real(elements);
   elementwise_gradient(build, "dropout_grad", x, y, {{mask}}, real(elements));
   return y;
 }
 
-// A row stays on the chip, so x is read once; the parameters' gradients take a pass of their own.
+// A row stays on the chip, so x is read once; the parameters' gradients take a separate pass.
 int normalise(GraphBuilder& build, const std::string& kind, int x, std::int64_t rows,
               std::int64_t width, const std::string& prefix) {
   const bool shifts = kind == "layer_norm";
@@ -199,12 +199,12 @@ int batched_product(GraphBuilder& build, int x, int y, std::int64_t count, std::
   return z;
 }
 
-// The gradient's table is cleared and written, and the rows are added to it.
+// Adds a lookup. The gradient's table is cleared and written, and the rows are added to it.
 int embedding(GraphBuilder& build, const std::string& weight, std::int64_t table,
               std::int64_t width, std::int64_t rows, bool cast) {
   const int w = build.parameter(weight, {table, width}, cast);
   const int y = build.activation(rows * width);
-  // Only the rows asked for are read: as many bytes as are written, in the table's own dtype.
+  // Reads only the requested rows: the number of bytes written, in the table's own dtype.
   const int read = cast ? build.activation(rows * width) : build.value(rows * width, DType::kFp32);
   build.add("lookup_table_v2", {{w, 0}, {read}}, {{y}});
   build.on_backward([=, &build] {

@@ -3,7 +3,7 @@
 namespace syncline::operators {
 namespace {
 
-// Adds the bias after the tensor group's sum where `summed`, on a rank's own tokens.
+// Adds the bias after the tensor group's sum, on a rank's own tokens, if `summed`.
 int block_linear(GraphBuilder& build, int x, const Block& block, std::int64_t inner,
                  std::int64_t columns, const std::string& name, bool summed = false) {
   if (summed && block.rows_between() < block.rows() && !block.options.fused_linear) {
@@ -19,7 +19,7 @@ int block_norm(GraphBuilder& build, int x, const Block& block, const std::string
   return normalise(build, "layer_norm", x, block.rows_between(), block.hidden, name);
 }
 
-// What goes into a half.
+// Returns the input of a half.
 int opened(GraphBuilder& build, int x, const Block& block, const std::string& norm) {
   return block.norm_first ? block_norm(build, x, block, norm) : x;
 }
@@ -50,7 +50,7 @@ std::vector<int> split_heads(GraphBuilder& build, int x, std::int64_t elements) 
   return parts;
 }
 
-// softmax(scale q k^T + mask) v, from heads to heads. `masked`: the softmax kernel adds the mask.
+// Returns softmax(scale q k^T + mask) v, from heads to heads. `masked`: softmax adds the mask.
 int weighted_values(GraphBuilder& build, const std::vector<int>& heads, const Block& block,
                     bool masked) {
   const std::int64_t count = block.heads();
@@ -63,8 +63,8 @@ int weighted_values(GraphBuilder& build, const std::vector<int>& heads, const Bl
   return batched_product(build, scores, heads[2], count, block.sequence, block.sequence, width);
 }
 
-// residual + dropout(x + bias), and its normalisation if it has a name, in one kernel: the last of
-// both fused layers. The backward pass takes one for dx and one for the sums over rows.
+// Returns residual + dropout(x + bias), and its normalisation if it has a name, in one kernel: the
+// last of both fused layers. The backward pass takes one for dx and one for the sums over rows.
 int fused_tail(GraphBuilder& build, int x, int residual, const Block& block,
                const std::string& bias, const std::string& norm) {
   const std::int64_t elements = block.elements();
@@ -105,8 +105,8 @@ int fused_tail(GraphBuilder& build, int x, int residual, const Block& block,
   return y;
 }
 
-// About ten kernels (eleven with the normalisation first) where the plain layer takes about 20:
-// one product for all three projections, its bias in the epilogue.
+// Adds about ten kernels (eleven with the normalisation first) instead of the plain layer's 20: one
+// product for all three projections, its bias in the epilogue.
 int fused_attention(GraphBuilder& build, int x, const Block& block, const BlockNames& names) {
   build.set_prefix("fused_attention.");
   int y = opened(build, x, block, names.attention_norm);
@@ -122,7 +122,7 @@ int fused_attention(GraphBuilder& build, int x, const Block& block, const BlockN
   return y;
 }
 
-// bias + gelu + dropout in one kernel; the gradient needs x and the mask.
+// Returns bias + gelu + dropout in one kernel; the gradient needs x and the mask.
 int fused_gelu(GraphBuilder& build, int x, std::int64_t elements, const std::string& bias,
                std::int64_t width) {
   const int b = build.parameter(bias, {width}, true);
@@ -155,7 +155,7 @@ int fused_feedforward(GraphBuilder& build, int x, const Block& block, const Bloc
   return y;
 }
 
-// dropout, residual and, where the normalisation comes last, that.
+// Adds dropout and the residual, and the normalisation if it comes last.
 int plain_tail(GraphBuilder& build, int y, int x, const Block& block, const std::string& norm) {
   y = dropout(build, y, block.elements());
   y = add(build, x, y, block.elements());

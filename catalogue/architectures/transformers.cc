@@ -1,4 +1,4 @@
-// Transformers: BERT, GPT-2, ViT, Llama and their kin.
+// Transformers: BERT, GPT-2, ViT, Llama and their relatives.
 #include <algorithm>
 
 #include "catalogue/architectures/transformer.h"
@@ -6,7 +6,7 @@
 namespace syncline::operators {
 namespace {
 
-// The patches' tokens with the class's in front.
+// Returns the patches' tokens with the class's in front.
 int with_class_token(GraphBuilder& build, int patches, const Block& block) {
   const int token = build.parameter("class_token", {1, 1, block.hidden}, true);
   const int y = build.activation(block.elements());
@@ -20,8 +20,8 @@ int with_class_token(GraphBuilder& build, int patches, const Block& block) {
   return y;
 }
 
-// The first token of each sample, which alone reaches the head; the others' gradient is zero, and
-// written. `copied`: what is read counts.
+// Returns the first token of each sample, the only one that reaches the head. The others' gradient
+// is zero, and written. `copied`: the read counts.
 int first_tokens(GraphBuilder& build, int x, std::int64_t elements, bool copied) {
   const int first = build.activation(elements);
   std::vector<Operand> inputs{{x, 0}};
@@ -37,12 +37,12 @@ int rms_norm(GraphBuilder& build, int x, std::int64_t rows, std::int64_t width,
   return normalise(build, "rms_norm", x, rows, width, name);
 }
 
-// Turns pairs of a head's elements by their position; its gradient turns back.
+// Rotates pairs of a head's elements by their position; its gradient rotates back.
 int rotary(GraphBuilder& build, int x, std::int64_t elements) {
   return activate(build, "fused_rope", x, elements, 3);
 }
 
-// silu(gate) * up.
+// Returns silu(gate) * up.
 int swiglu(GraphBuilder& build, int gate, int up, std::int64_t elements) {
   const int y = build.activation(elements);
   build.add("swiglu", {{gate}, {up}}, {{y}}).flops = 3 * real(elements);
@@ -55,13 +55,13 @@ int swiglu(GraphBuilder& build, int gate, int up, std::int64_t elements) {
   return y;
 }
 
-// How many of `count` a rank of the tensor group has; keys' and values' heads stand on several
-// where there are fewer of them than ranks.
+// Returns a rank's share of `count` in the tensor group, at least 1: if there are fewer heads of
+// keys and values than ranks, several ranks have the same.
 std::int64_t own(std::int64_t count, const ArchitectureOptions& options) {
   return std::max<std::int64_t>(1, (count + options.parallel.tensor - 1) / options.parallel.tensor);
 }
 
-// Queries, or keys, or values: a product, its bias, the normalisation of each head, the rotation.
+// Returns queries, keys or values: a product, its bias, the normalisation of each head, rotation.
 int projected(GraphBuilder& build, int x, std::int64_t rows, const TransformerShape& shape,
               std::int64_t heads, const std::string& name, const std::string& norm) {
   const std::int64_t columns = heads * shape.head_width;
@@ -72,14 +72,14 @@ int projected(GraphBuilder& build, int x, std::int64_t rows, const TransformerSh
   return rotary(build, y, rows * columns);
 }
 
-// Latent attention (DeepSeek-V2, 2.1): each way down to a few numbers, which are normalised, and up
-// to the heads; every rank goes down the whole way, and up to its own heads.
+// Adds latent attention (DeepSeek-V2, 2.1): both paths go down to few numbers, which are
+// normalised, and up to the heads. Every rank computes the whole way down, and up to its own heads.
 int latent_attention(GraphBuilder& build, int x, const ArchitectureOptions& options,
                      const std::string& self) {
   const TransformerShape& shape = options.shape;
   const std::int64_t rows = options.rows();
   const std::int64_t heads = own(shape.heads, options);
-  const std::int64_t wide = shape.head_width + shape.rope_width;  // of a query and a key
+  const std::int64_t wide = shape.head_width + shape.rope_width;  // width of a query and a key
   int q = x;
   std::int64_t inner = shape.hidden;
   if (shape.query_latent > 0) {
@@ -117,15 +117,15 @@ int llama_attention(GraphBuilder& build, int x, const ArchitectureOptions& optio
   const int k = projected(build, normed, rows, shape, kv_heads, self + "k_proj", self + "k_norm");
   const int v = projected(build, normed, rows, shape, kv_heads, self + "v_proj", "");
   const std::int64_t width = heads * shape.head_width;
-  // The kernel leaves out what lies ahead of a token, half of all pairs.
+  // The kernel skips later tokens, half of all pairs.
   const double flops = 2 * real(rows) * real(options.sequence) * real(width);
   int y = flash_attention(build, q, k, v, flops, rows * width);
   y = product(build, y, rows, width, shape.hidden, self + "o_proj.weight", true);
   return add(build, x, y, options.own_rows() * shape.hidden);
 }
 
-// The inner half: `rows` tokens in all, evenly over so many networks of one size that stand side by
-// side. One kernel each for all of them.
+// Returns the inner half: `rows` tokens in all, evenly over `networks` parallel networks of equal
+// size. One kernel each for all of them.
 int inner_half(GraphBuilder& build, int x, std::int64_t rows, std::int64_t networks,
                const TransformerShape& shape, std::int64_t inner, const std::string& name) {
   const std::int64_t each = std::max<std::int64_t>(1, rows / networks);
@@ -140,7 +140,7 @@ int inner_half(GraphBuilder& build, int x, std::int64_t rows, std::int64_t netwo
   return product(build, y, each, wide, shape.hidden, name + "down_proj.weight", true);
 }
 
-// Tokens in their own order: each is the sum of what its experts made of it, weighted.
+// Returns tokens in their own order: each is the weighted sum of its experts' outputs.
 int unpermuted(GraphBuilder& build, int x, int weights, std::int64_t elements) {
   const int y = build.activation(elements);
   build.add("unpermute", {{x}, {weights}}, {{y}});
@@ -153,8 +153,8 @@ int unpermuted(GraphBuilder& build, int x, int weights, std::int64_t elements) {
   return y;
 }
 
-// Each token's experts, wherever they are, get a copy of it, and their sum comes back. Tokens are
-// taken to be spread evenly.
+// Adds experts: each of a token's experts, on any rank, gets a copy, and their sum comes back.
+// Assumes tokens spread evenly.
 int experts(GraphBuilder& build, int x, const ArchitectureOptions& options,
             const std::string& mlp) {
   const TransformerShape& shape = options.shape;
@@ -163,7 +163,7 @@ int experts(GraphBuilder& build, int x, const ArchitectureOptions& options,
   const int scores =
       product(build, x, rows, shape.hidden, shape.experts, mlp + "gate.weight", true);
   const int weights = activate(build, "softmax", scores, rows * shape.experts, 4);
-  // Where a tensor group cuts its tokens, those who cut an expert gather theirs for it.
+  // If a tensor group divides its tokens, the ranks that share an expert gather theirs for it.
   const int gathered = parallel.sequence ? parallel.expert_tensor : 1;
   const std::int64_t tokens = rows * shape.experts_per_token * gathered;
   int y = activate(build, "permute", x, tokens * shape.hidden, 0);
@@ -195,8 +195,8 @@ int llama_feedforward(GraphBuilder& build, int x, const ArchitectureOptions& opt
 
 }  // namespace
 
-// BERT (Devlin et al., 2018) with its pooler and no task's head; the names are those of the
-// published checkpoints. Dropout everywhere but after the activation, as published.
+// Builds BERT (Devlin et al., 2018) with its pooler and without a task's head; names are those of
+// the published checkpoints. Dropout everywhere except after the activation, as published.
 void build_bert(GraphBuilder& build, const ArchitectureOptions& options) {
   const Block block{options, options.sequence, false, true};
   const std::int64_t hidden = block.hidden;
@@ -230,14 +230,14 @@ void build_bert(GraphBuilder& build, const ArchitectureOptions& options) {
   mean_loss(build, x, options.batch * hidden);
 }
 
-// GPT-2 (Radford et al., 2019); the language model's head shares the word
-// embedding, whose gradient is therefore complete only at the end of the backward pass. Names and
-// weights stored as [inner, columns] like the published checkpoints.
+// Builds GPT-2 (Radford et al., 2019). The head shares the word embedding, so its gradient is
+// complete only at the end of the backward pass. Names and weights, stored as [inner, columns], are
+// the published checkpoints'.
 void build_gpt2(GraphBuilder& build, const ArchitectureOptions& options) {
   const std::int64_t hidden = options.shape.hidden;
   const std::int64_t vocabulary = own(options.shape.words, options);
   const Block block{options, options.sequence, true, false};
-  const bool tied = options.parallel.pipeline == 1;  // else each end has its own
+  const bool tied = options.parallel.pipeline == 1;  // otherwise each end has its own
   const std::int64_t rows = block.rows();
   const int words = embedding(build, "transformer.wte.weight", vocabulary, hidden, rows, tied);
   const int positions =
@@ -258,8 +258,8 @@ void build_gpt2(GraphBuilder& build, const ArchitectureOptions& options) {
   cross_entropy(build, logits, rows * vocabulary);
 }
 
-// Vision Transformer (Dosovitskiy et al., 2020): an image cut into patches, each a token, and one
-// token more for the class, as in torchvision. Attention is one kernel.
+// Builds the Vision Transformer (Dosovitskiy et al., 2020): an image's patches are tokens, with one
+// more token for the class, as in torchvision. Attention is one kernel.
 void build_vit(GraphBuilder& build, const ArchitectureOptions& options) {
   const std::int64_t side = options.image / options.shape.patch;
   Block block{options, side * side + 1, true, true};
@@ -286,14 +286,14 @@ void build_vit(GraphBuilder& build, const ArchitectureOptions& options) {
   cross_entropy(build, logits, options.batch * options.classes);
 }
 
-// Llama (Touvron et al., 2023) and what follows its plan: Mistral, and Qwen with biases or
+// Builds Llama (Touvron et al., 2023) and models like it: Mistral, and Qwen with biases or
 // normalised heads. RMSNorm before each half, rotary positions, grouped-query attention in one
 // kernel, SwiGLU; no dropout. Names are those of the Hugging Face checkpoints.
 void build_llama(GraphBuilder& build, const ArchitectureOptions& options) {
   const TransformerShape& shape = options.shape;
   const std::int64_t rows = options.rows();
   const std::string words = "model.embed_tokens.weight";
-  const bool tied = shape.tied && options.parallel.pipeline == 1;  // else each end has its own
+  const bool tied = shape.tied && options.parallel.pipeline == 1;  // otherwise each end has its own
   int x = embedding(build, words, own(shape.words, options), shape.hidden, rows, tied);
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
     const std::string at = "model.layers." + std::to_string(layer) + ".";

@@ -14,8 +14,8 @@ constexpr double kTera = 1e12;
 constexpr BytesPerSecond kGB = kGigabytePerSecond;
 constexpr Bytes kGigabyte = 1'000'000'000;
 
-// Dense rates; where a data sheet prints those with sparsity alone, half of them. Where a device is
-// recognised by fewer words than another, it stands behind that one.
+// Dense rates; half of those with sparsity if a data sheet prints only these. A device recognised
+// by fewer words than another comes after it.
 constexpr KnownDevice kDevices[] = {
     {"p100-sxm", "NVIDIA P100 SXM2 16 GB", 10.6 * kTera, 21.2 * kTera, 732 * kGB, 16 * kGigabyte,
      60, false, "P100", "NVIDIA Tesla P100 data sheet, 2016"},
@@ -95,7 +95,7 @@ constexpr KnownDevice kDevices[] = {
      288 * kGigabyte, 0, true, "MI350X", "AMD Instinct MI350X data sheet, 2025"},
 };
 
-// Upper-case words of letters and digits: "A100-SXM4-40GB" has three.
+// Returns upper-case words of letters and digits: "A100-SXM4-40GB" has three.
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words(1);
   for (const char letter : text) {
@@ -116,7 +116,7 @@ bool has_words(const std::vector<std::string>& said, std::string_view wanted) {
   });
 }
 
-// The first row with that name; nullptr: there is none.
+// Returns the first row with that name; nullptr: there is none.
 template <typename Rows, typename Name>
 auto row_of(const Rows& rows, std::string_view name, Name in) {
   const auto* row = std::ranges::find(rows, name, in);
@@ -129,9 +129,9 @@ constexpr KnownPort kNvlink2 = nvlink(150);
 constexpr KnownPort kNvlink3 = nvlink(300);
 constexpr KnownPort kNvlink4 = nvlink(450);
 constexpr KnownPort kNvlink5 = nvlink(900);
-constexpr KnownPort kPcie3 = pcie(15.75);  // x16, behind its line code
+constexpr KnownPort kPcie3 = pcie(15.75);  // x16, net of its line code
 constexpr KnownPort kPcie4 = pcie(31.5);
-constexpr KnownPort kInfinityFabric = nvlink(448);  // seven links of 64 GB/s a direction
+constexpr KnownPort kInfinityFabric = nvlink(448);  // seven links of 64 GB/s per direction
 
 using enum Fabric;
 

@@ -28,7 +28,7 @@ namespace syncline::cli {
 namespace {
 
 struct CalibrateOptions {
-  std::string instead;  // what the old form, without a verb of calibrate's, is now
+  std::string instead;  // today's command for the old form, without a verb of calibrate's
   std::vector<std::string> logs;
   std::vector<std::string> against;
   std::string out;
@@ -53,7 +53,7 @@ struct CalibrateOptions {
   std::vector<std::string> rows;
 };
 
-// The factor of the forced trees in a cluster that was calibrated with one.
+// Returns the factor of the forced trees in a cluster that was calibrated with one.
 cost::TreeFactor factor_from(const std::string& file) {
   Json cluster = read_json_file(file);
   if (!cluster.is_object() || !cluster.contains("calibration")) {
@@ -91,7 +91,7 @@ calibrate::KernelCosts kernel_costs_of(const CalibrateOptions& options) {
   return calibrate::kernel_costs(read_json_file(options.kernels), options.kernels);
 }
 
-// `made` is the file that was asked for.
+// Prints the answer and writes files. `made` is the requested file.
 int answer_with(const CalibrateOptions& options, const Json& made, const reports::Answer& answer,
                 const std::function<std::string()>& svg = {}) {
   const SideFile file{options.out, [&] { return made.dump(2) + "\n"; }};
@@ -102,7 +102,7 @@ int answer_with(const CalibrateOptions& options, const Json& made, const reports
   return 0;
 }
 
-// From logs of nccl-tests: the cluster that they are of.
+// Calibrates from logs of nccl-tests: writes the cluster that they measured.
 int calibrate_from_logs(const CalibrateOptions& options) {
   if (options.logs.empty()) {
     throw InputError(
@@ -132,7 +132,7 @@ int calibrate_from_logs(const CalibrateOptions& options) {
     calibration.cluster =
         calibrate::with_kernel_costs(calibration.cluster, options.name, kernel_costs_of(options));
   }
-  // The other forms have a place for them.
+  // The other forms have a place for warnings.
   if (options.output.format == reports::Format::kCsv) tell_warnings(calibration.warnings);
   const int code = answer_with(options, calibration.cluster, reports::answer_of(calibration),
                                [&] { return reports::calibration_svg(calibration); });
@@ -143,23 +143,23 @@ int calibrate_from_logs(const CalibrateOptions& options) {
   return code;
 }
 
-// From what make gpu-check wrote: a cluster that is there gets the device that was measured.
+// Calibrates from the file of make gpu-check: gives an existing cluster the measured device.
 int calibrate_from_kernels(const CalibrateOptions& options) {
   const calibrate::KernelCosts costs = kernel_costs_of(options);
   const Json cluster =
       calibrate::with_kernel_costs(read_json_file(options.cluster), options.cluster, costs);
-  may_be_replaced(options.cluster);  // a cluster is completed in its place
+  may_be_replaced(options.cluster);  // a cluster is completed in place
   return answer_with(options, cluster, reports::answer_of(costs));
 }
 
-// From measured steps of a scenario's own strategies: what its device loses beside exchanges.
+// Calibrates the device's losses outside of exchanges from measured steps of a scenario.
 int calibrate_from_steps(const CalibrateOptions& options) {
   const calibrate::StepFit fit =
       calibrate::fit_steps(read({options.steps, options.set}), options.rows);
   return answer_with(options, fit.fitted.root, reports::answer_of(fit));
 }
 
-// Ranks measure their own links.
+// Calibrates by measuring the links between ranks.
 int calibrate_live(const CalibrateOptions& options) {
   const auto& ranks = options.ranks;
   const std::string key = "calibrate " + std::to_string(options.gpus_per_node) + options.codec;
@@ -197,7 +197,7 @@ int calibrate_live(const CalibrateOptions& options) {
   });
 }
 
-// What each verb writes.
+// Adds the outputs of a verb.
 void add_outputs(CLI::App& verb, CalibrateOptions& options, const std::string& made = "cluster") {
   add_file(verb, "-o,--out", options.out, ("write the " + made + " (JSON)").c_str());
   add_format(verb, options.output);
@@ -270,7 +270,7 @@ void add_kernel_options(CLI::App& verb, CalibrateOptions& options) {
   add_file(verb, "--cluster", options.cluster, "cluster (JSON) to update")->required();
 }
 
-// The verbs of calibrate, by what they read.
+// A verb of calibrate, named after its input.
 struct Tool {
   std::string name;
   const char* about;

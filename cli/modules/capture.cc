@@ -31,7 +31,7 @@ struct CaptureVerb {
   std::string out;
 };
 
-// A folder that is gone with it.
+// A folder that is deleted with the object.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -52,7 +52,7 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// A script that is named alone is bash's.
+// Returns the command; a script given without a shell runs in bash.
 std::vector<std::string> as_command(const std::vector<std::string>& given) {
   std::error_code error;
   const std::string& first = given.front();
@@ -66,8 +66,8 @@ std::vector<std::string> as_command(const std::vector<std::string>& given) {
   return words;
 }
 
-// Goes on as the command's process; this one stays until that has ended and what it left behind has
-// come to an end too, for a few seconds: launches in the background still write themselves down.
+// Continues in a child as the command's process. This process waits for the command and, for a few
+// seconds, for the processes it left: launches in the background still record themselves.
 void watch_from_above() {
   constexpr std::time_t kSeconds = 3;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -79,7 +79,7 @@ void watch_from_above() {
     if (::getppid() != above) ::_exit(1);
     return;
   }
-  // The pipe that tells of a program which cannot be run is the command's alone.
+  // Only the command keeps the pipe that reports a program which cannot be run.
   ::close_range(3, ~0U, 0);
   int code = 0;
   std::time_t end = 0;
@@ -102,7 +102,7 @@ void tell(const std::string& text) {
   for (const auto& line : reports::wrapped(text, kWidth, 4)) std::cerr << line << "\n";
 }
 
-// Lists the launches with their numbers, and what reads them.
+// Lists the launches with their numbers, and the commands that read them.
 void tell_launches(const std::vector<launch::CapturedLaunch>& launches, const std::string& out) {
   constexpr std::size_t kMostLines = 20, kWidth = 74;
   for (std::size_t i = 0; i < std::min(launches.size(), kMostLines); ++i) {
@@ -131,7 +131,7 @@ int run(const CaptureVerb& verb) {
   script.words = words;
   script.environment = launch::write_stand_ins(folder.path());
   script.before_exec = watch_from_above;
-  script.out = STDERR_FILENO;  // stdout is for what was captured
+  script.out = STDERR_FILENO;  // stdout is for the captured launches
   tell("Runs '" + line +
        "' with stand-ins for torchrun, python, srun and the like: no training starts, its other "
        "commands really run.");

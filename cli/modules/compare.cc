@@ -45,7 +45,7 @@ std::string last_lines(const std::string& text) {
   return end.empty() ? "it printed nothing" : "it ended with:\n" + end;
 }
 
-// What it prints goes to a file in memory, its errors too.
+// Runs the command once; its output and errors go to a file in memory.
 Ran run_once(const std::string& command) {
   const int file = ::memfd_create("syncline compare", MFD_CLOEXEC);
   if (file < 0) throw MachineError("compare: no memory for what a command prints");
@@ -79,16 +79,16 @@ std::optional<Seconds> step_in(const std::string& output, const CompareVerb& ver
   }
 }
 
-// Times of a round each: a step's, or the whole run's.
+// Times of each round: a step's, or the whole run's.
 struct Comparison {
   std::vector<std::string> commands;
   std::vector<Seconds> times[2];
-  bool of_steps = false;  // or of whole runs
+  bool of_steps = false;  // times are of steps, else of whole runs
   bool interrupted = false;
 };
 
-// How many times faster the second is, and where that lies with 95 % by Student's t over the
-// rounds' logarithms; without an interval for fewer than two rounds.
+// The ratio of the first command's time to the second's, with a 95 % interval by Student's t over
+// the rounds' logarithms. No interval for fewer than two rounds.
 struct FasterBy {
   double factor = 1;
   std::optional<measure::Interval> interval = {};
@@ -125,7 +125,7 @@ reports::Table rounds_of(const Comparison& comparison) {
 std::string verdict_of(const Comparison& comparison) {
   if (comparison.times[1].empty()) return "Nothing was compared: no round is complete.";
   const FasterBy by = faster_by(comparison);
-  const std::string what = comparison.of_steps ? " a step" : " a run";
+  const std::string what = comparison.of_steps ? " per step" : " per run";
   const std::string times =
       reports::seconds_text(median(comparison.times[0]), reports::kSaidDigits) + " -> " +
       reports::seconds_text(median(comparison.times[1]), reports::kSaidDigits) + what;
@@ -137,9 +137,9 @@ std::string verdict_of(const Comparison& comparison) {
   const std::string range = reports::short_speedup_text(by.interval->low) + " to " +
                             reports::short_speedup_text(by.interval->high);
   if (by.interval->low <= 1 && by.interval->high >= 1) {
-    return rounds + " leave open which is faster: the second is " +
+    return "Not decided by " + rounds + ": the second is " +
            reports::short_speedup_text(by.factor) + " as fast (95 %: " + range + "), " + times +
-           ".";
+           ". More --rounds narrow that.";
   }
   const bool faster = by.factor > 1;
   return std::string("The second is ") + (faster ? "faster: " : "slower: ") +
@@ -153,11 +153,11 @@ reports::Page page_of(const Comparison& comparison) {
   page.add(verdict_of(comparison));
   page.add(rounds_of(comparison));
   page.add(reports::Items{"Commands", comparison.commands});
-  page.add(std::string("Measured: the commands ran in turns, the first one first in odd rounds. ") +
-           (comparison.of_steps
-                ? "A time is the median of the later three quarters of a run's steps."
-                : "A time is that of the whole run: its output names no step times "
-                  "(--figure finds them)."));
+  page.add(
+      std::string("Measured: the commands ran alternately, the first one first in odd rounds. ") +
+      (comparison.of_steps ? "A time is the median of the later three quarters of a run's steps."
+                           : "A time is that of the whole run: its output names no step times "
+                             "(--figure finds them)."));
   if (comparison.interrupted) page.add("Interrupted: rounds are missing.");
   return page;
 }
@@ -178,14 +178,14 @@ Json json_of(const Comparison& comparison) {
   return json;
 }
 
-// Commands in turns: first, second, second, first, first, ...; until a signal or a failure.
+// Runs commands in turns: first, second, second, first, first, ...; until a signal or a failure.
 class Turns {
  public:
   explicit Turns(const CompareVerb& verb) : verb_(verb) {
-    step_in("", verb);  // a mistake is told before the first run
+    step_in("", verb);  // reports a mistake before the first run
   }
 
-  // What to exit with.
+  // Returns the exit code.
   int run() {
     Progress progress("comparing");
     const auto all = static_cast<std::size_t>(2 * verb_.rounds);
@@ -205,7 +205,7 @@ class Turns {
     return 0;
   }
 
-  // Of the rounds that are complete: steps where all runs name them, else whole runs.
+  // Returns the complete rounds: times of steps if all runs print them, else of whole runs.
   Comparison compared(bool interrupted) const {
     Comparison comparison{verb_.commands, {}, false, interrupted};
     const auto named = [](const auto& list) { return std::ranges::find(list, 0) == list.end(); };
@@ -237,7 +237,7 @@ int run(const CompareVerb& verb) {
     const auto answer = reports::answered("compare", "", comparison, page_of, rounds_of, json_of);
     answer_with({}, answer, verb.output);
   }
-  if (failed) std::rethrow_exception(failed);  // what was measured before stands
+  if (failed) std::rethrow_exception(failed);  // earlier measurements remain
   return code;
 }
 
@@ -245,14 +245,12 @@ int run(const CompareVerb& verb) {
 
 VerbAction add_compare(CLI::App& verb) {
   auto options = std::make_shared<CompareVerb>();
-  verb.add_option("commands", options->commands, "two commands, each as a shell's line")
-      ->required()
-      ->expected(2);
+  verb.add_option("commands", options->commands, "two shell commands")->required()->expected(2);
   verb.add_option("--rounds", options->rounds, "runs of each")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   verb.add_option("--figure", options->figure,
-                  "expression with a group that finds a step's seconds (default: the usual words)")
+                  "regex whose group is the step time in seconds (default: usual logs)")
       ->type_name("REGEX");
   verb.add_flag("--rate", options->rate, "--figure names a rate: more is faster");
   add_format(verb, options->output);

@@ -32,7 +32,7 @@ int run(const ImportVerb& options) {
   job.observed = job::read_job(options.files);
   job.imported = job::scenario_of(job.observed, import);
   job.out = options.out;
-  // What is written must be right: it is read as a user's file would be.
+  // The written scenario must be correct: it is read as a user's file would be.
   const std::string text = job.imported.scenario.dump(2) + "\n";
   const std::string name = options.out.empty() ? "the imported scenario" : options.out;
   measure::StudyOptions study;
@@ -40,7 +40,7 @@ int run(const ImportVerb& options) {
   study.trace = !options.output.html.empty();
   job.evaluated = measure::run_study(input::document_of(name, job.imported.scenario), study);
   answer_with({{options.out, [&] { return text; }}}, reports::answer_of(job), options.output);
-  // The other forms have a place for them.
+  // The other forms have a place for warnings.
   if (options.output.format == reports::Format::kCsv) tell_warnings(job.observed.warnings);
   return 0;
 }

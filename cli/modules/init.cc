@@ -10,15 +10,15 @@
 namespace syncline::cli {
 namespace {
 
-constexpr std::size_t kUsualWidth = 80;  // of prose in a file
+constexpr std::size_t kUsualWidth = 80;  // columns of prose in a file
 
 struct InitVerb {
   job::InitQuestion question;
-  std::string missing;  // of the words behind, for the parser
+  std::string missing;  // flags after --, for the parser
   std::string out;
 };
 
-// Prints what was assumed: next to a scenario on stdout on stderr.
+// Prints the assumptions, to stderr if the scenario goes to stdout.
 void tell_begun(const job::Begun& begun, const std::string& out) {
   std::ostream& talk = out.empty() ? std::cerr : std::cout;
   const std::size_t terminal = stdout_screen(ColourMode::kNever).width;
@@ -56,7 +56,7 @@ VerbAction add_init(CLI::App& verb) {
       ->required();
   verb.add_option("settings", options->question.words,
                   "settings of its framework: a YAML, captured launches");
-  // Never given: the parser takes words behind "--" only where one is missing.
+  // Never given: the parser accepts words after "--" only if a positional is missing.
   verb.add_option("flags", options->missing, "flags, after --")->group("");
   const questions::Arguments arguments = arguments_of(options->question);
   add_arguments(verb, arguments, {"node", "gpu", "gpus", "cluster", "net", "step", "nodes"});

@@ -24,7 +24,7 @@ struct LabVerbOptions {
   std::vector<std::string> cuts;
 };
 
-// "2@0.5": rank 2's link, after half a second.
+// Reads "2@0.5": rank 2's link, after half a second.
 live::LabCut cut_of(const std::string& text, int ranks) {
   live::LabCut cut;
   std::size_t rank_end = 0;
@@ -60,7 +60,7 @@ int run(const LabVerbOptions& verb) {
   const FailureNotice notice;
   const live::JobEnd end = live::run_lab(lab);
   const std::string failure = live::in_words(end);
-  // Ranks that are ours and ended with these have said why.
+  // Ranks of ours that ended with these codes have printed the reason.
   const bool explained =
       notice.given() &&
       std::any_of(end.ranks.begin(), end.ranks.end(), [](const live::RankEnd& rank) {

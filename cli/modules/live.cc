@@ -1,4 +1,4 @@
-// Ranks as a module: what measures jobs, networks and predictions on machines.
+// Ranks as a module: measures jobs, networks and predictions on machines.
 #include "cli/modules/live.h"
 #include "cli/modules.h"
 

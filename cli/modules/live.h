@@ -1,4 +1,4 @@
-// The verbs of the module of ranks, and the search that `tune` has there.
+// The verbs of the module of ranks, and tune's search there.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ VerbAction add_compare(CLI::App& verb);
 VerbAction add_lab(CLI::App& verb);
 VerbAction add_validate(CLI::App& verb);
 
-// Searches on the ranks of a backend, or on emulated ones. `command`: what resumes the search, told
-// to the user. Returns the exit code; throws InputError and MachineError.
+// Searches on the ranks of a backend, or on emulated ones. `command` resumes the search; the user
+// sees it. Returns the exit code. Throws InputError and MachineError.
 int tune_live(const TuneArguments& arguments, const input::Document& document,
               const std::string& command);
 

@@ -20,10 +20,10 @@ int start_ranks(const RanksOptions& options) {
   const FailureNotice notice;
   const auto commands = live::local_ranks(live::own_command(), options.ranks, options.meet);
   live::ProcessRules rules;
-  // A rank that ends has told the others why, and the one that is to print it has. Where one was
-  // killed before all had joined, no other rank knows.
+  // A failing rank has informed the others, and one of them has printed it. If a rank was killed
+  // before all had joined, no other rank knows.
   rules.wait_limit = 3;
-  // Told to end, they finish what they measure; a second signal ends them at once.
+  // On the first signal ranks finish their measurement; a second one ends them at once.
   rules.grace = 86400;
   rules.stopped = options.timeout;
   const live::JobEnd end = live::run_ranks(commands, rules);
@@ -34,10 +34,10 @@ int start_ranks(const RanksOptions& options) {
   return code == kWrongInput ? code : kFailingMachine;
 }
 
-// Prints it once and ends at once: other threads may be inside calls that do not return.
+// Prints `text` once and ends at once: other threads may be in calls that do not return.
 [[noreturn]] void end_with(const std::string& text, bool say) {
   static std::atomic<bool> ending = false;
-  while (ending.exchange(true)) pause();  // another thread does
+  while (ending.exchange(true)) pause();  // another thread ends the process
   if (say) {
     note_failure_printed();
     const std::string line = "syncline: " + reports::one_line(text) + "\n";
@@ -69,8 +69,8 @@ int with_ranks(const RanksOptions& options, const std::string& key,
   settings.timeout = std::chrono::milliseconds(static_cast<long long>(options.timeout * 1000));
   settings.key = key;
   settings.on_failure = [rank = environment->rank](const std::string& text, bool first_hand) {
-    // Both ends of a link that was cut find the other silent. Rank 0 prints that; the other end
-    // does where nothing was printed just now, as rank 0's machine may be the one that is cut off.
+    // Both ends of a cut link find the other silent. Rank 0 prints that. The other end prints it if
+    // no failure was printed just now, as rank 0's machine may be the one that is cut off.
     constexpr auto kJustNow = std::chrono::seconds(5);
     end_with(text, first_hand && (rank == 0 || !failure_printed_within(kJustNow)));
   };

@@ -1,5 +1,5 @@
-// Verbs that run on several ranks at once (validate, calibrate live, tune --live): this process
-// is one of them, or starts them.
+// Verbs that run on several ranks at once (validate, calibrate live, tune --live): this process is
+// one of them, or starts them.
 #pragma once
 
 #include <functional>
@@ -14,17 +14,17 @@
 
 namespace syncline::cli {
 
-// Returns a backend, its module loaded; throws MachineError if that is not there.
+// Returns a backend after loading its module. Throws MachineError if that is missing.
 const live::Backend& backend_named(std::string_view name);
 
-// Runs `body` on every rank and gives the exit code. `key`: what all ranks must agree on. Without a
-// launcher's variables, --ranks starts this same command once a rank and waits for them. Whatever
-// fails is printed once, by rank 0 wherever it still can; the other ranks end silently.
-// Throws InputError and MachineError where nothing has been printed yet.
+// Runs `body` on every rank and returns the exit code. All ranks must have the same `key`. Without
+// a launcher's variables, --ranks starts this same command once per rank and waits. A failure is
+// printed once, by rank 0 if it still can; other ranks end silently. Throws InputError and
+// MachineError if no failure was printed yet.
 int with_ranks(const RanksOptions& options, const std::string& key,
                const std::function<int(live::ControlChannel&)>& body);
 
-// Throws InputError where the scenario's cluster has another number of ranks.
+// Throws InputError if the scenario's cluster has another number of ranks.
 void require_ranks(const live::ControlChannel& channel, const input::Document& document,
                    const Cluster& cluster);
 

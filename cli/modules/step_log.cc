@@ -16,11 +16,11 @@ namespace {
 
 struct Pattern {
   const char* text;
-  double unit;  // of a time in seconds; of a rate 1
+  double unit;  // a time's, in seconds; 1 for a rate
   bool rate;
 };
 
-// The first that finds something counts.
+// The first pattern that matches counts.
 constexpr std::array kPatterns{
     Pattern{R"(elapsed time per iteration \(ms\):\s*([0-9.]+))", 1e-3, false},
     Pattern{R"(step[ _]time\s*[:=]?\s*([0-9.]+)\s*ms)", 1e-3, false},
@@ -58,7 +58,7 @@ std::vector<double> found_by(const std::string& pattern, const std::string& outp
   return numbers;
 }
 
-// Steps get faster at first, as memory and choices of algorithms settle.
+// Returns the median without the first quarter: memory and choices of algorithms settle at first.
 double settled(const std::vector<double>& numbers) {
   const auto first = static_cast<std::ptrdiff_t>(numbers.size() / 4);
   return median({numbers.begin() + first, numbers.end()});

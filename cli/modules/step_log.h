@@ -8,10 +8,10 @@
 
 namespace syncline::cli {
 
-// Returns Megatron's "elapsed time per iteration", "step time", a bar's it/s, tokens or samples a
-// second; or what `own` finds, whose group is a time in seconds, or a rate where `rate`. Of the
-// later three quarters the median; of a rate its inverse. Nothing: the output has none. Throws
-// InputError for an expression that is none, or has no group.
+// Returns a step's time from Megatron's "elapsed time per iteration", "step time", a bar's it/s, or
+// tokens or samples per second. `own`: an expression instead, with a group for seconds, or for a
+// rate if `rate`. Returns the median of the later three quarters (a rate's inverse); empty: none
+// found. Throws InputError if `own` is no expression or has no group.
 std::optional<Seconds> step_in(const std::string& output, const std::string& own, bool rate);
 
 }  // namespace syncline::cli

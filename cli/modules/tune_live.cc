@@ -24,10 +24,10 @@
 namespace syncline::cli {
 namespace {
 
-// Evaluations at most.
+// Returns the maximum number of evaluations.
 std::size_t budget(const TuneArguments& options) { return options.budget.value_or(12); }
 
-// "latency=2,bandwidth=0.5": what the guiding model takes for the machine's, as factors of them.
+// Reads "latency=2,bandwidth=0.5": the guiding model's values as factors of the machine's.
 tune::MemberFactors member_error(const std::string& text) {
   constexpr double kMost = 1000;
   tune::MemberFactors error;
@@ -68,7 +68,7 @@ void check(const TuneArguments& options) {
   }
 }
 
-// The guiding model, and how it was made wrong on purpose.
+// Returns the guiding model's name and its deliberate error.
 std::string member_words(const tune::MemberFactors& error) {
   std::string words = "the closed-form model";
   if (error.latency == 1 && error.transfer == 1) return words;
@@ -77,8 +77,8 @@ std::string member_words(const tune::MemberFactors& error) {
          reports::plain_number(1 / error.transfer);
 }
 
-// Says "WHAT 3 of COUNT: ..." ahead of each measurement and behind it. `pace`: how long a second
-// that was measured takes.
+// Returns a watch that prints "WHAT 3 of COUNT: ..." before and after each measurement. `pace`:
+// real seconds per measured second.
 tune::MeasurementWatch announced(const std::string& what, const std::string& count,
                                  double pace = 0) {
   const auto which = [=](const tune::Evaluation& evaluation) {
@@ -96,16 +96,16 @@ tune::MeasurementWatch announced(const std::string& what, const std::string& cou
   return watch;
 }
 
-// What the search is, beside its machine: which machine it believes in is part of that.
+// Returns the identity of the search without its machine, including the guiding model's error.
 std::string identity(const TuneArguments& options, const input::Document& document) {
   return document.root.dump() + "\n" + options.live.wrong;
 }
 
-// A live search as the options have it: its report before anything was measured, its journal, and
-// the answer.
+// A live search with these options: its report before the first measurement, its journal, and the
+// answer.
 class LiveSearch {
  public:
-  // All must outlive this.
+  // Requires that all arguments outlive this.
   LiveSearch(const TuneArguments& options, const input::Document& document,
              const std::string& command)
       : options_(options), document_(document), command_(command) {}
@@ -123,7 +123,7 @@ class LiveSearch {
     return report;
   }
 
-  // nullptr: nothing is kept.
+  // Returns nullptr if there is no journal.
   tune::Journal* open_journal(const tune::LiveReport& report, const tune::LiveObjective& machine) {
     if (options_.live.journal.empty()) return nullptr;
     const Json header = tune::journal_header(identity(options_, document_), report.problem,
@@ -138,7 +138,7 @@ class LiveSearch {
     return journal_.get();
   }
 
-  // Prints the answer, and how to go on where the search was interrupted.
+  // Prints the answer, and the command that resumes an interrupted search.
   int answer(tune::Evaluator& model, tune::LiveReport& report) const {
     if (!options_.emit.empty()) {
       report.emitted_dialect = options_.emit;
@@ -161,8 +161,8 @@ class LiveSearch {
 int tune_on_ranks(const TuneArguments& options, const input::Document& fitted, LiveSearch& verb,
                   live::ControlChannel& channel) {
   Scenario scenario = input::parse_lone_scenario(fitted);
-  scenario.cluster.device.overlap = {};  // timers stand in for what exchanges would slow,
-  if (scenario.cluster.jitter.guessed) scenario.cluster.jitter = {};  // and keep time
+  scenario.cluster.device.overlap = {};  // timers replace the work that exchanges would slow,
+  if (scenario.cluster.jitter.guessed) scenario.cluster.jitter = {};  // and are exact
   require_ranks(channel, fitted, scenario.cluster);
   const bool first = channel.rank() == 0;
   if (first) expect_writable({options.output.html});

@@ -59,7 +59,7 @@ live::ValidationRun run_of(const questions::Validate& question, const Scenario& 
   return run;
 }
 
-// To the file, or, where that cannot be, to stdout: it was measured.
+// Writes the report to the file or, if that fails, to stdout, so that no measurement is lost.
 void keep(const ValidateVerb& options, const measure::Validation& report) {
   if (options.out.empty()) return;
   try {
@@ -71,7 +71,7 @@ void keep(const ValidateVerb& options, const measure::Validation& report) {
   }
 }
 
-// Rank 0's talk, files and traces while the run goes on.
+// Returns rank 0's messages, files and traces during the run.
 live::ValidationHooks hooks_of(const ValidateVerb& options, const input::Document& document,
                                measure::Validation& report, measure::Report& traced) {
   live::ValidationHooks hooks;
@@ -95,13 +95,13 @@ live::ValidationHooks hooks_of(const ValidateVerb& options, const input::Documen
     traced.traced.push_back({name + ", predicted", pair.plan, pair.predicted});
     traced.traced.push_back({name + ", measured", pair.plan, pair.measured});
   };
-  // Nothing that was measured is lost, whatever comes next.
+  // Every measurement is saved, even if the run fails later.
   hooks.row = [&](const measure::ValidatedRow&) { keep(options, report); };
   hooks.interrupted = interrupted;
   return hooks;
 }
 
-// The run on one rank, and what rank 0 prints and writes of it.
+// Runs on one rank; rank 0 prints and writes the results.
 int validate_rank(const ValidateVerb& options, const input::Document& document,
                   const Scenario& scenario, live::ControlChannel& channel) {
   const bool first = channel.rank() == 0;
@@ -148,8 +148,8 @@ int run(const ValidateVerb& options) {
     throw InputError("--compute kernels needs --backend nccl: ranks of " + question.backend +
                      " compute by timers");
   }
-  if (timers) scenario.cluster.device.overlap = {};  // they stand in for what exchanges would slow,
-  if (scenario.cluster.jitter.guessed) scenario.cluster.jitter = {};  // and keep time
+  if (timers) scenario.cluster.device.overlap = {};  // they replace work that exchanges would slow,
+  if (scenario.cluster.jitter.guessed) scenario.cluster.jitter = {};  // and are exact
   scenario.strategies = chosen_strategies(scenario, question.strategies, document.file);
   if (!options.cluster_out.empty() && !question.calibrate) {
     throw InputError("--cluster-out needs --calibrate, which measures the links");

@@ -11,26 +11,28 @@ namespace syncline {
 // Requires values.
 double percentile(std::vector<double> values, double share);
 
-// The middle value; of an even number of values the mean of the middle two. Requires values.
+// Returns the middle value; of an even number of values the mean of the middle two. Requires
+// values.
 double median(std::vector<double> values);
 
 // Requires values.
 double mean(const std::vector<double>& values);
 
-// The standard deviation of what the values are a sample of (n - 1 in the denominator). Requires
-// two values or more.
+// Returns the standard deviation of what the values are a sample of (n - 1 in the denominator).
+// Requires two values or more.
 double sample_deviation(const std::vector<double>& values);
 
-// The noise of one time, from the ratios of two measurements of the same; 0 for none.
+// Returns the noise of one time, from the ratios of two measurements of the same; 0 for none.
 double noise_of_repeats(const std::vector<double>& ratios);
 
-// How far the median of such times may be off: the standard deviation of its logarithm, of normally
-// distributed logarithms 1.2533 / sqrt(n) times that of one, which is taken from their median
-// distance. At least a ten-thousandth: times that agree to the last digit were not measured so
-// well. 0 of fewer than three times, which tell nothing.
+// Returns how far the median of such times may be off: the standard deviation of its logarithm, of
+// normally distributed logarithms 1.2533 / sqrt(n) times that of one, which is taken from their
+// median distance. At least a ten-thousandth: times that agree to the last digit were not measured
+// so well. 0 of fewer than three times, which tell nothing.
 double spread_of_median(const std::vector<double>& times);
 
-// The standard normal distribution at z, all digits of its lower tail included, and its density.
+// Returns the standard normal distribution at z, all digits of its lower tail included, and its
+// density.
 double normal_distribution(double z);
 double normal_density(double z);
 

@@ -55,7 +55,7 @@ inline std::optional<GroupPlace> place_in(const Groups& groups, int rank) {
   return std::nullopt;
 }
 
-// All ranks in one group.
+// Returns all ranks in one group.
 inline Groups world_group(int ranks) { return {0, 1, 0, ranks, 1}; }
 // Consecutive blocks: {0..size-1}, {size..2size-1}, ... `size` must divide `ranks`.
 inline Groups block_groups(int ranks, int size) { return {0, ranks / size, size, size, 1}; }

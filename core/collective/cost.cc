@@ -52,7 +52,7 @@ bool same_tiers(const std::vector<Tier>& a, const std::vector<Tier>& b) {
   });
 }
 
-// How many messages the longest chain is looked for among.
+// Returns how many messages the longest chain is looked for among.
 double messages_of(const Footprint& footprint, const Stages& stages) {
   double messages = 0;
   for (const Stage& stage : stages) {
@@ -64,7 +64,7 @@ double messages_of(const Footprint& footprint, const Stages& stages) {
   return messages;
 }
 
-// The cost on links of so much more bandwidth.
+// Returns the cost on links of so much more bandwidth.
 CollectiveCost at_bandwidth(CollectiveCost cost, double more) {
   cost.seconds_per_byte /= more;
   for (StageCost& stage : cost.stages) {
@@ -84,7 +84,7 @@ class CostCache::Links {
   explicit Links(const Cluster& cluster)
       : tiers_(cluster.tiers), topology_(cluster.topology), network_(cluster) {}
 
-  // The process's own of these links, as long as some cache costs on them.
+  // Returns the process's own of these links, as long as some cache costs on them.
   static std::shared_ptr<Links> of(const Cluster& cluster) {
     static std::mutex lock;
     static std::vector<std::weak_ptr<Links>> known;
@@ -112,7 +112,7 @@ class CostCache::Links {
     if (fresh) it->second = work.walk(bytes);
     return it->second;
   }
-  // The last of them, but for rounding.
+  // Returns the last of them, but for rounding.
   StageEnd last_end(Work& work, double bytes) {
     const std::lock_guard<std::mutex> guard(lock_);
     return work.last_ends.at(bytes, [&](double each) { return work.walk(each).back(); });
@@ -170,7 +170,8 @@ struct CostCache::Entry {
         stage_ends(*work.cost.footprint, work.stages, work.cost.stages, moved(bytes), true).back());
   }
 
-  // The payload that takes as long on the links as they are, and its times on the shifted ones.
+  // Returns the payload that takes as long on the links as they are, and its times on the shifted
+  // ones.
   double moved(double bytes) const {
     return work.takes_long ? bytes : bytes / (latency * bandwidth);
   }
@@ -192,7 +193,7 @@ struct CostCache::Entry {
     return list;
   }
 
-  // Whether stages overlap, where they wait for so much beside their transfers.
+  // Returns whether stages overlap, where they wait for so much beside their transfers.
   bool overlaps(Seconds waited, Seconds transfer) const {
     constexpr double kRounding = 1e-9;
     return cost().stages.size() > 1 && waited < -kRounding * transfer;
@@ -292,7 +293,7 @@ CollectiveCost work_out(std::shared_ptr<const Footprint> footprint, const Stages
   return cost;
 }
 
-// All stages' transfers as if they began together: each link works for as long as before.
+// Returns all stages' transfers as if they began together: each link works for as long as before.
 CollectiveCost at_once(const CollectiveCost& cost) {
   CollectiveCost whole;
   whole.footprint = cost.footprint;

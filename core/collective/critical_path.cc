@@ -105,7 +105,7 @@ class CriticalPath {
     now_.swap(next_);
   }
 
-  // Whether every clock that the stage's messages read has gone on by the same.
+  // Returns whether every clock that the stage's messages read has gone on by the same.
   bool shifted_alike(const Stage& stage, const std::vector<Clocks>& before) const {
     constexpr double kRounding = 4e-15;
     Seconds latest = 0;

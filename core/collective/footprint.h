@@ -58,8 +58,8 @@ class Footprint {
 
   const std::vector<SetFootprint>& sets() const { return sets_; }
 
-  // Whether every message crosses the same tier and pays the fastest latency; then ways and classes
-  // are left out.
+  // Returns whether every message crosses the same tier and pays the fastest latency; then ways and
+  // classes are left out.
   bool uniform() const { return uniform_; }
   Seconds fastest() const { return fastest_; }
   const std::vector<Way>& ways() const { return ways_; }
@@ -87,14 +87,14 @@ class Footprint {
 
 using Colour = std::uint64_t;
 
-// A hash of both; the order matters (the finaliser of MurmurHash3).
+// Returns a hash of both; the order matters (the finaliser of MurmurHash3).
 inline Colour mix(Colour a, Colour b) {
   a ^= b + 0x9e3779b97f4a7c15ULL + (a << 6U) + (a >> 2U);
   a *= 0xff51afd7ed558ccdULL;
   return a ^ (a >> 33U);
 }
 
-// A value as it lies in memory.
+// Returns a value as it lies in memory.
 inline Colour bits(double value) {
   Colour out = 0;
   std::memcpy(&out, &value, sizeof out);

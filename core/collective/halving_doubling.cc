@@ -102,7 +102,8 @@ Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
   return rounds;
 }
 
-// A set for each step, the same on the way there and back; then those that fold away and give back.
+// Returns a set for each step, the same on the way there and back; then those that fold away and
+// give back.
 EdgeSets edges(CollectiveKind kind, int ranks) {
   const Halving halving = {fold_of(ranks), kind == CollectiveKind::kAllReduce};
   EdgeSets sets;

@@ -25,7 +25,8 @@ constexpr std::pair<std::string_view, int> kCapabilities[] = {
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
-// Whether the name stands in the text as a word: "8xA100" and "RTX 2080Ti" have one, "port4" none.
+// Returns whether the name stands in the text as a word: "8xA100" and "RTX 2080Ti" have one,
+// "port4" none.
 bool names(std::string_view text, std::string_view word) {
   for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
     const char before = at > 0 ? text[at - 1] : ' ';

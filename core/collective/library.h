@@ -10,15 +10,16 @@
 
 namespace syncline::collective {
 
-// The compute capability of the NVIDIA GPU that the cluster's device speaks of (80 for an
+// Returns the compute capability of the NVIDIA GPU that the cluster's device speaks of (80 for an
 // A100), 0 where it speaks of none.
 int named_capability(const Cluster& cluster);
 
-// The library of a cluster that does not say: NCCL where its GPUs are known, else the links alone.
+// Returns the library of a cluster that does not say: NCCL where its GPUs are known, else the links
+// alone.
 Library likely_library(const Cluster& cluster);
 
-// The algorithm of collectives for which nothing else is said: `nccl`, or the ring of Gloo and of
-// the links.
+// Returns the algorithm of collectives for which nothing else is said: `nccl`, or the ring of Gloo
+// and of the links.
 std::string_view library_algorithm(const Cluster& cluster);
 
 // What the library can be made to run. NCCL: its own choice, rings and trees; Gloo: rings; the

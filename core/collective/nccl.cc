@@ -55,7 +55,8 @@ std::span<const double> speeds(int capability, bool across) {
   return across ? std::span<const double>(kInter70) : kIntra70;
 }
 
-// The largest speed on the list that the link can carry; the link's own where all are larger.
+// Returns the largest speed on the list that the link can carry; the link's own where all are
+// larger.
 BytesPerSecond listed(std::span<const double> list, BytesPerSecond link) {
   for (const double speed : list) {
     // A link of exactly that speed has it, rounding aside.
@@ -85,7 +86,7 @@ Shape shape_of(const Cluster& cluster, const Groups& given) {
   return shape;
 }
 
-// The cluster without the tiers that no group crosses: their links are nobody's concern.
+// Returns the cluster without the tiers that no group crosses: their links are nobody's concern.
 Cluster within_reach(const Cluster& cluster, const Groups& given) {
   const Groups groups = ascending(given);
   const auto inside = [&](const Tier& tier) {
@@ -177,7 +178,8 @@ BytesPerSecond raised(std::span<const double> list, BytesPerSecond across, Bytes
   return speed;
 }
 
-// A rate that is given, or the guess; a guess that was copied from where it is printed stays it.
+// Returns a rate that is given, or the guess; a guess that was copied from where it is printed
+// stays it.
 BytesPerSecond given_or(BytesPerSecond given, BytesPerSecond guess) {
   constexpr double kPrinted = 1e-5;
   return given > 0 && std::fabs(given / guess - 1) > kPrinted ? given : guess;
@@ -188,7 +190,7 @@ struct Graphs {
   NcclGraph tree;
 };
 
-// The graphs that NCCL's search would find for rings and trees, hints in place.
+// Returns the graphs that NCCL's search would find for rings and trees, hints in place.
 Graphs graphs_of(const NcclHints& hints, const Shape& shape, const Links& links, int capability) {
   // The search goes down its list of speeds to the first that a link carries, and adds channels
   // until all of them together fill the links.
@@ -236,7 +238,7 @@ int connected_channels(const NcclGraph& graph, const Shape& shape, int capabilit
   return again ? std::min(kMostConnected, 2 * channels) : channels;
 }
 
-// The graph of a switch that adds up: each GPU heads a channel.
+// Returns the graph of a switch that adds up: each GPU heads a channel.
 NcclGraph nvls_graph(const Cluster& cluster, NcclGraph graph, const Shape& shape,
                      const Links& links, int capability) {
   const int heads = std::min(shape.each, kMostChannels);
@@ -263,7 +265,7 @@ Cluster as_rated(const Cluster& cluster) {
   return rated;
 }
 
-// The part of the topology that both the choice and the time go by.
+// Returns the part of the topology that both the choice and the time go by.
 NcclTopology topology_of(const Cluster& cluster, const Groups& groups, const Shape& shape,
                          const Links& links) {
   const int capability = capability_of(cluster);
@@ -328,7 +330,7 @@ Seconds latencies_between_nodes(const Cluster& cluster, const Groups& groups) {
   return longest;
 }
 
-// A graph that fills the links as they are, whatever NCCL's list of speeds says.
+// Returns a graph that fills the links as they are, whatever NCCL's list of speeds says.
 NcclGraph filling(NcclGraph graph, double channels, BytesPerSecond inside, BytesPerSecond across) {
   graph.channels = channels;
   graph.intra = inside / channels;

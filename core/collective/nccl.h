@@ -19,7 +19,8 @@ inline constexpr std::string_view kNcclName = "nccl";
 inline constexpr std::string_view kNcclSummary =
     "what NCCL 2.28.9 would choose for each payload, its model's or calibrated times";
 
-// The topology that one of `groups` would find on this cluster. Requires groups of two or more.
+// Returns the topology that one of `groups` would find on this cluster. Requires groups of two or
+// more.
 NcclTopology nccl_topology(const Cluster& cluster, const Groups& groups);
 
 // Returns the cluster's hints without channels and rates that repeat what is guessed for all ranks,

@@ -64,7 +64,7 @@ struct NcclChoice {
   Seconds time = 0;
 };
 
-// The least time of all that is offered; ties go to the first. Requires at least two ranks.
+// Returns the least time of all that is offered; ties go to the first. Requires at least two ranks.
 NcclChoice nccl_choice(const NcclTopology& topology, const NcclTable& table, CollectiveKind kind,
                        double bytes);
 

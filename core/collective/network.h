@@ -29,15 +29,15 @@ class Network {
   const Link& link(int id) const { return links_[static_cast<std::size_t>(id)]; }
   int tiers() const { return static_cast<int>(tiers_.size()); }
 
-  // The outermost tier that a message between two different ranks crosses.
+  // Returns the outermost tier that a message between two different ranks crosses.
   int crossing(int from, int to) const;
   // Of a message between them: that of the tier, and of the fabric's hops.
   Seconds latency(int from, int to) const;
 
-  // The link by which a rank sends: the up port of the innermost tier.
+  // Returns the link by which a rank sends: the up port of the innermost tier.
   static int port_of(int rank) { return 2 * rank; }
 
-  // The smallest latency of any tier, which every message pays; 0 without tiers.
+  // Returns the smallest latency of any tier, which every message pays; 0 without tiers.
   Seconds fastest() const;
   int ranks() const { return ranks_; }
 

@@ -40,7 +40,7 @@ struct Minifloat {
   }
   static const inline float kLargest = value(kLast);
 
-  // The nearest number, of two that are equally near the one whose last bit is 0.
+  // Returns the nearest number, of two that are equally near the one whose last bit is 0.
   static std::uint8_t code(float given) {
     static const auto sizes = [] {
       std::array<float, kLast + 1> table{};

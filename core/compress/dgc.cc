@@ -32,7 +32,8 @@ double decode_traffic(std::int64_t elements, std::int64_t kept, int ranks, Bytes
              static_cast<double>(kPairBytes + 2 * element_size);
 }
 
-// A float's magnitude as a whole number of the same order (IEEE 754: exponent, then mantissa).
+// Returns a float's magnitude as a whole number of the same order (IEEE 754: exponent, then
+// mantissa).
 std::uint32_t magnitude(float value) {
   constexpr std::uint32_t kWithoutSign = 0x7fffffff;
   return std::bit_cast<std::uint32_t>(value) & kWithoutSign;
@@ -45,7 +46,7 @@ constexpr unsigned kDigitBits = 12;
 constexpr unsigned kDigitShift = 31 - kDigitBits;
 constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
 
-// The digit in which the `kept`-th largest falls. Requires 0 < kept <= size.
+// Returns the digit in which the `kept`-th largest falls. Requires 0 < kept <= size.
 std::uint32_t digit_of_last(const std::vector<float>& gradient, std::size_t kept) {
   // Neighbours often share a digit: four sets of counters, so that one increment need not wait for
   // the one before.

@@ -22,7 +22,8 @@ int sparsity_index(const Compression& compression, std::int64_t step);
 // 2,048,000 at 0.999 gives 2047, where exact arithmetic would give 2048. At least 1.
 std::int64_t kept_elements(std::int64_t elements, double sparsity);
 
-// The steps at which the plan changes: the ramp's first step and each later rise, ascending.
+// Returns the steps at which the plan changes: the ramp's first step and each later rise,
+// ascending.
 std::vector<std::int64_t> sparsity_changes(const Compression& compression);
 
 }  // namespace syncline::compress

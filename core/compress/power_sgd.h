@@ -13,11 +13,12 @@
 
 namespace syncline::compress {
 
-// Whether any of the workload's gradients has a shape of two dimensions. Where none has, shapes are
-// not known, and each counts as the matrix that is nearest to a square.
+// Returns whether any of the workload's gradients has a shape of two dimensions. Where none has,
+// shapes are not known, and each counts as the matrix that is nearest to a square.
 bool shapes_known(const Workload& workload);
 
-// The factors of a gradient; it travels whole where they would not be `min_rate` times smaller.
+// Returns the factors of a gradient; it travels whole where they would not be `min_rate` times
+// smaller.
 LowRank low_rank_of(const Tensor& tensor, const Compression& compression, bool shapes_known);
 
 // So many elements as a square that ends with zeros, compressed whatever that saves (torch's
@@ -52,7 +53,7 @@ LowRankWork decode_work(const LowRankSizes& sizes, Bytes element_size);
 
 // Matrices lie row by row; a gradient with fewer elements than its matrix ends with zeros.
 
-// The first Q of a gradient, the same on every rank: normally distributed, columns not yet
+// Returns the first Q of a gradient, the same on every rank: normally distributed, columns not yet
 // orthogonal.
 std::vector<float> starting_factor(const LowRank& matrix, std::uint64_t seed);
 

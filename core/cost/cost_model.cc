@@ -40,7 +40,7 @@ Seconds on_segments(const SizeCostModel& model, double bytes) {
 
 double octaves(double a, double b) { return std::abs(std::log2(a / b)); }
 
-// How steeply a table's time grows with the payload, in logarithms: 0 latency, 1 bandwidth.
+// Returns how steeply a table's time grows with the payload, in logarithms: 0 latency, 1 bandwidth.
 double steepness(const TableCostModel& table, double bytes) {
   const double low = std::clamp(bytes / 2, table.min_bytes, table.max_bytes);
   const double high = std::clamp(bytes * 2, table.min_bytes, table.max_bytes);
@@ -99,8 +99,8 @@ std::optional<std::pair<Seconds, double>> time_in_node(const MeasuredCostModel& 
                    std::sqrt(opinions.variance() + regimes / opinions.weights())};
 }
 
-// How far the cost model of `path` was off in the tables, as a logarithm, where they took that
-// path.
+// Returns how far the cost model of `path` was off in the tables, as a logarithm, where they took
+// that path.
 double correction(const MeasuredCostModel& model, StepPath path, collective::CollectiveKind kind,
                   double bytes, int nodes, int gpus_per_node) {
   const ScaleCostModel& scale = *model.scale;
@@ -166,7 +166,7 @@ Seconds bounded(const MeasuredCostModel& model, collective::CollectiveKind kind,
                     there * std::max(bus, steps) * kSlower);
 }
 
-// Whether clean tables of that kind speak for these counts.
+// Returns whether clean tables of that kind speak for these counts.
 bool counts_in_range(const MeasuredCostModel& model, collective::CollectiveKind kind, int nodes,
                      int gpus_per_node, ForcedAlgorithm forced) {
   constexpr int kFarther = 4;  // times the largest measured count of nodes

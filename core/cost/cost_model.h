@@ -112,21 +112,22 @@ struct CostModelAnswer {
   double spread = 0;      // standard deviation of log(true time / time); 0: unknown
 };
 
-// The time that one collective takes alone. `bytes` counts as nccl-tests prints it: the payload of
-// an all-reduce, all shards together for all-gather and reduce-scatter. Empty where the tables say
-// nothing: one rank, no table, or a kind other than these three that was not measured itself.
-// With a forced algorithm it answers for that one: from its own tables at the same counts, else
-// from the cost models of its protocols, for a tree without a table by the factor of another
+// Returns the time that one collective takes alone. `bytes` counts as nccl-tests prints it: the
+// payload of an all-reduce, all shards together for all-gather and reduce-scatter. Empty where the
+// tables say nothing: one rank, no table, or a kind other than these three that was not measured
+// itself. With a forced algorithm it answers for that one: from its own tables at the same counts,
+// else from the cost models of its protocols, for a tree without a table by the factor of another
 // network.
 std::optional<CostModelAnswer> cost_model_time(const MeasuredCostModel& cost_model,
                                                collective::CollectiveKind kind, double bytes,
                                                int nodes, int gpus_per_node,
                                                ForcedAlgorithm forced = ForcedAlgorithm::kNone);
 
-// The rate between nodes with so many GPUs a node at work, relative to the cost model's own.
+// Returns the rate between nodes with so many GPUs a node at work, relative to the cost model's
+// own.
 double rate_share(const ScaleCostModel& scale, int gpus_per_node);
 
-// The cost model of a path, its prior where no row showed it.
+// Returns the cost model of a path, its prior where no row showed it.
 StepCostModel step_cost_model_of(const ScaleCostModel& scale, StepPath path);
 
 // How well measurements support a cost, as a spread: the standard deviation of
@@ -154,9 +155,9 @@ double spread_of(const Support& support);
 // the network carries, stays what it is when the network changes. 2 is an ideal pipelined tree, 4.1
 // the double tree of NCCL 2.4 on PCIe nodes.
 
-// The factor of a cost model's forced trees on more than two nodes (at two a tree sends half as
-// much), over the sizes of their tables, evenly spread; their rate is what the other tables between
-// nodes show. Empty where the cost model holds no such tree, or nothing but trees.
+// Returns the factor of a cost model's forced trees on more than two nodes (at two a tree sends
+// half as much), over the sizes of their tables, evenly spread; their rate is what the other tables
+// between nodes show. Empty where the cost model holds no such tree, or nothing but trees.
 std::optional<double> tree_factor(const MeasuredCostModel& cost_model);
 
 }  // namespace syncline::cost

@@ -19,7 +19,7 @@ int members_beside(const collective::Groups& groups, int first, int gpus_per_nod
   return std::min(left / groups.member_step + 1, groups.size - first);
 }
 
-// Whether the group has a member on the node.
+// Returns whether the group has a member on the node.
 bool touches(const collective::Groups& groups, int group, int node, int gpus_per_node) {
   const int begin = groups.rank(group, 0);
   const int before = std::max(0, node * gpus_per_node - begin);
@@ -45,7 +45,7 @@ std::optional<ForcedAlgorithm> forced_of(const MeasuredCostModel& model,
   return std::nullopt;
 }
 
-// The most nodes up to so many that a table is of; where all are of more, so many.
+// Returns the most nodes up to so many that a table is of; where all are of more, so many.
 int nodes_measured(const MeasuredCostModel& model, int nodes) {
   int most = 0;
   for (const TableCostModel& table : model.tables) {

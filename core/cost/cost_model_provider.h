@@ -47,8 +47,8 @@ Seconds step_time(const StepCurve& curve, double bytes);
 // Bytes per second of the largest steps.
 BytesPerSecond slope_of(const StepCurve& curve);
 
-// The cost model of a cluster whose tiers have these curves, one a tier; an empty one leaves
-// collectives that cross it to the links. Without the cluster's fixed cost of a collective.
+// Returns the cost model of a cluster whose tiers have these curves, one a tier; an empty one
+// leaves collectives that cross it to the links. Without the cluster's fixed cost of a collective.
 CollectiveCostModel step_cost_model(const Cluster& cluster, std::vector<StepCurve> curves);
 
 }  // namespace syncline::cost

@@ -77,13 +77,13 @@ struct MeasuredPoint {
 // that column are left out; of a size that was measured several times the median stays.
 std::vector<MeasuredPoint> usable_points(const MeasuredTable& table, Place place);
 
-// Whether the two measurements of each size agree: |in place / out of place - 1| below 6 % in the
-// median and below 30 % at the 90th percentile of the sizes that have both. What differs by more
-// was disturbed by something else than its size. A time that is a median of many is held against
-// its own spread. False with fewer than three such sizes, and for a test that failed.
+// Returns whether the two measurements of each size agree: |in place / out of place - 1| below 6 %
+// in the median and below 30 % at the 90th percentile of the sizes that have both. What differs by
+// more was disturbed by something else than its size. A time that is a median of many is held
+// against its own spread. False with fewer than three such sizes, and for a test that failed.
 bool is_clean(const MeasuredTable& table);
 
-// Whether both are of one collective on the same counts, by the same algorithm.
+// Returns whether both are of one collective on the same counts, by the same algorithm.
 bool same_shape(const MeasuredTable& a, const MeasuredTable& b);
 
 // Puts in the shape that a caller knows better than the log. Throws InputError where the product

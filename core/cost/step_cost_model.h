@@ -45,12 +45,12 @@ struct StepPath {
 std::string to_string(StepPath path);
 std::vector<StepPath> all_step_paths();
 
-// Whether all ranks give and get alike, so that a ring carries it: all-reduce, all-gather and
-// reduce-scatter.
+// Returns whether all ranks give and get alike, so that a ring carries it: all-reduce, all-gather
+// and reduce-scatter.
 bool ring_like(collective::CollectiveKind kind);
 
-// The steps of a ring: 2 (N - 1) for all-reduce, N - 1 for the other two. On the slowest way around
-// as many of them cross between nodes as a ring of one GPU a node has.
+// Returns the steps of a ring: 2 (N - 1) for all-reduce, N - 1 for the other two. On the slowest
+// way around as many of them cross between nodes as a ring of one GPU a node has.
 double ring_steps(collective::CollectiveKind kind, int nodes, int gpus_per_node = 1);
 
 // What a rank sends in a ring, as a share of the payload as nccl-tests prints it.
@@ -69,8 +69,8 @@ class PathChoice {
   PathChoice(const GraphGuess& guess, collective::CollectiveKind kind, int nodes, int gpus_per_node,
              ForcedAlgorithm forced = ForcedAlgorithm::kNone);
   StepPath operator()(double bytes) const;
-  // How likely each path is, as far as the guess of the graph can be trusted: where NCCL's own
-  // times of two paths are alike, a graph a little different has the other. They add up to one.
+  // Returns how likely each path is, as far as the guess of the graph can be trusted: where NCCL's
+  // own times of two paths are alike, a graph a little different has the other. They add up to one.
   std::vector<std::pair<StepPath, double>> shares(double bytes) const;
 
  private:

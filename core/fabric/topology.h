@@ -71,7 +71,7 @@ void take_all_nodes(Topology& topology);
 // Switches of a pool become one, and links side by side one of their sum.
 Topology pooled(const Topology& topology);
 
-// The most of the job's nodes that share a leaf in every group of so many consecutive ones.
+// Returns the most of the job's nodes that share a leaf in every group of so many consecutive ones.
 int nodes_at_a_leaf(const Topology& topology);
 
 // By link: whether all hosts of the job together, of `port` bytes per second each, cannot fill it.
@@ -86,7 +86,7 @@ class Ways {
   // Appends the links between two hosts, in order. Throws InputError where no way is left.
   void find(int from, int to, int part, std::vector<int>& links);
 
-  // How many links lie between two hosts.
+  // Returns how many links lie between two hosts.
   int hops(int from, int to);
 
  private:

@@ -21,8 +21,8 @@ inline OverlapPrior overlap_assumed(const Cluster& cluster) {
   return prior;
 }
 
-// The cluster's own figures where it gives them, else what is assumed. `least` and `most` bound
-// 80 % of what is to be expected.
+// Returns the cluster's own figures where it gives them, else what is assumed. `least` and `most`
+// bound 80 % of what is to be expected.
 inline OverlapPrior overlap_believed(const Cluster& cluster) {
   const Overlap& overlap = cluster.device.overlap;
   if (!overlap.given) return overlap_assumed(cluster);

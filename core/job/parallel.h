@@ -55,12 +55,13 @@ struct Parallel {
   bool whole_job() const { return model_ranks() > 1 || expert > 1; }
 };
 
-// The cluster as the ranks see it that exchange one stage's gradients, `step` ranks apart: so many
-// ranks, fewer to a node, who share the ports of their nodes evenly with the groups beside them.
-// Requires `step` and the pipeline to divide the ranks.
+// Returns the cluster as the ranks see it that exchange one stage's gradients, `step` ranks apart:
+// so many ranks, fewer to a node, who share the ports of their nodes evenly with the groups beside
+// them. Requires `step` and the pipeline to divide the ranks.
 Cluster exchange_view(const Cluster& cluster, const Parallel& parallel, int step);
 
-// The cluster as a group of its first `ranks` ranks sees it. Requires them to divide its ranks.
+// Returns the cluster as a group of its first `ranks` ranks sees it. Requires them to divide its
+// ranks.
 Cluster group_view(const Cluster& cluster, int ranks);
 
 // As those see it that sum a dense gradient: the cluster itself where nothing is cut.

@@ -27,7 +27,7 @@ struct ModelWork {
   plan::OpId last_forward = -1;
 };
 
-// How long an operation holds the computation up that is none of the model's.
+// Returns how long an operation holds the computation up that is none of the model's.
 Seconds held_up(const plan::Plan& plan, const plan::Op& op) {
   if (!plan.computes(op.stream)) return 0;
   // Another fusion copies averaged parameters in other parts.
@@ -134,8 +134,8 @@ Demands demands_of(const plan::Plan& plan, collective::CostCache& cache) {
   return demands;
 }
 
-// How long each link works for a byte of each cost's payload; links that work alike are listed
-// once.
+// Returns how long each link works for a byte of each cost's payload; links that work alike are
+// listed once.
 std::vector<std::vector<double>> link_profiles(
     const std::vector<const collective::CollectiveCost*>& costs) {
   std::vector<std::vector<double>> by_kind;

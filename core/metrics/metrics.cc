@@ -41,7 +41,7 @@ Seconds covered(const std::vector<std::pair<Seconds, Seconds>>& intervals) {
   return sum;
 }
 
-// The role that computes most: the others wait for it.
+// Returns the role that computes most: the others wait for it.
 int busiest_role(const plan::Plan& plan) {
   std::vector<Seconds> computes(index(plan.roles), 0);
   for (const auto& op : plan.ops) {

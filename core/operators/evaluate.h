@@ -26,15 +26,15 @@ struct StepTimes {
   }
 };
 
-// Whether products are in TF32 or FP8: `rounded` ones, and convolutions of fp32, for which cuDNN
-// needs no telling, on devices that can. Data sheets give TF32 half the rate of half precision and
-// FP8 twice that.
+// Returns whether products are in TF32 or FP8: `rounded` ones, and convolutions of fp32, for which
+// cuDNN needs no telling, on devices that can. Data sheets give TF32 half the rate of half
+// precision and FP8 twice that.
 bool rounds(const Operator& op, int compute_capability);
 
 // What a product gets of its format's rate where rows do not begin at multiples of 16 bytes; 1.
 double aligned_share(const Operator& op, const Device& device);
 
-// The operator's kernels without launch and gap.
+// Returns the operator's kernels without launch and gap.
 Seconds kernel_time(const OperatorList& list, const Operator& op, const Device& device);
 
 // Requires device.flops and device.memory above 0.

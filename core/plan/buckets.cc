@@ -28,7 +28,8 @@ void append(std::vector<Bucket>& list, std::vector<Bucket> more) {
   std::ranges::move(more, std::back_inserter(list));
 }
 
-// The codec in force at this step, or nullptr while (or where) gradients travel as they are.
+// Returns the codec in force at this step, or nullptr while (or where) gradients travel as they
+// are.
 const compress::Codec* codec_at(const Compression& compression, std::int64_t step) {
   if (compression.codec.empty()) return nullptr;
   const compress::Codec* codec = compress::find_codec(compression.codec);
@@ -36,7 +37,7 @@ const compress::Codec* codec_at(const Compression& compression, std::int64_t ste
   return begins && compress::sparsity_index(compression, step) < 0 ? nullptr : codec;
 }
 
-// Whether a codec that keeps every element, smaller, takes this tensor.
+// Returns whether a codec that keeps every element, smaller, takes this tensor.
 bool takes(const compress::Codec* codec, const Tensor& tensor) {
   return codec != nullptr && !codec->sparse && !codec->low_rank && codec->applies(tensor, 0);
 }
@@ -46,7 +47,7 @@ OnWire on_wire(const compress::Codec* codec, const Tensor& tensor) {
   return {codec->wire, codec->encoded_bytes(tensor.elements, tensor.elements)};
 }
 
-// The tensor with which a gradient is there: itself, or the last one of its piece.
+// Returns the tensor with which a gradient is there: itself, or the last one of its piece.
 int arrives_with(int tensor, const Strategy& strategy, int last) {
   if (strategy.pieces.empty()) return tensor;
   const auto end = std::ranges::lower_bound(strategy.pieces, tensor);
@@ -169,7 +170,7 @@ void partition(GradientBuckets& gradients, const Strategy& strategy) {
   gradients = {std::move(parts), std::move(releases)};
 }
 
-// Whether what is ready at a tick is packed then. Other buckets are complete at one.
+// Returns whether what is ready at a tick is packed then. Other buckets are complete at one.
 bool packs_at_ticks(const Fusion& fusion) {
   return fusion.rule == Fusion::Rule::kSize && fusion.close == Fusion::Close::kBefore &&
          fusion.first_size == 0 && fusion.count == 0 && !fusion.by_layer &&
@@ -406,9 +407,9 @@ void compress(Bucket& bucket, const compress::Codec* codec, const Compression& c
   bucket.kept = bucket.elements;
 }
 
-// A small simulation of the network as one server: the clock goes from moment to moment at which
-// something becomes ready or leaves it. What is ready waits by urgency; the most urgent is handed
-// over when the network is free, or early where the credit still has room for it.
+// Returns a small simulation of the network as one server: the clock goes from moment to moment at
+// which something becomes ready or leaves it. What is ready waits by urgency; the most urgent is
+// handed over when the network is free, or early where the credit still has room for it.
 std::vector<int> urgent_first(const std::vector<Urgent>& items, Bytes credit) {
   const auto item = [&](int place) -> const Urgent& { return items[index(place)]; };
   std::vector<int> coming(items.size());

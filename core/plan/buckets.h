@@ -28,7 +28,7 @@ std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, con
                                                    const BucketTraits& traits, bool buffers,
                                                    int fragments);
 
-// The buckets of groups in which sharded parameters are gathered; none without groups.
+// Returns the buckets of groups in which sharded parameters are gathered; none without groups.
 std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy,
                                    const std::vector<std::vector<int>>& groups);
 

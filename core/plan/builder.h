@@ -44,8 +44,8 @@ class Builder {
   // operation, or `ready` where there is nothing to do.
   OpId prepare(std::size_t bucket, const Exchange& exchange, OpId ready);
 
-  // The collectives one after the other, from that stream on, beginning once all of `after` is
-  // done. Returns the last one, or the last of `after` where there are none.
+  // Returns the collectives one after the other, from that stream on, beginning once all of `after`
+  // is done. Returns the last one, or the last of `after` where there are none.
   OpId send(std::size_t bucket, const Route& route, StreamId stream, std::vector<OpId> after);
 
   // Likewise a route that gathers what ranks hold their parts of.
@@ -62,7 +62,7 @@ class Builder {
   // The host's own delay ahead of the update, where one was measured, once all of `after` is done.
   void host_gap(std::vector<OpId> after);
 
-  // The last operation of the compute stream, which has one.
+  // Returns the last operation of the compute stream, which has one.
   OpId last_computed() const;
 
   Plan plan;

@@ -144,7 +144,7 @@ class Fetched {
   std::map<std::vector<int>, std::size_t> places_;  // among the parameters, by tensors
 };
 
-// The order of the buckets when the most urgent one goes first, by their predicted times.
+// Returns the order of the buckets when the most urgent one goes first, by their predicted times.
 std::vector<int> urgent_order(const Communication& communication, const Workload& workload,
                               const Cluster& cluster, const Strategy& strategy) {
   collective::CostCache cache(cluster);

@@ -32,8 +32,8 @@ FusedOperators fuse_operators(const Workload& workload, const ComputeFusion& fus
 
 bool any(const ComputeFusion& fusion);
 
-// The workload with the times that compute fusion leaves, without its operators; nothing where no
-// switch is on or the workload has no operators. No time falls below zero.
+// Returns the workload with the times that compute fusion leaves, without its operators; nothing
+// where no switch is on or the workload has no operators. No time falls below zero.
 std::optional<Workload> fused_workload(const Workload& workload, const Device& device,
                                        const ComputeFusion& fusion);
 

@@ -109,7 +109,7 @@ Parts as_listed(std::size_t tensors, const std::vector<int>& candidates, const P
 
 Bytes multiple(Bytes bytes, Bytes unit) { return (bytes + unit - 1) / unit * unit; }
 
-// A tensor's place in a bucket of elements of `size` bytes.
+// Returns a tensor's place in a bucket of elements of `size` bytes.
 Bytes padded(const Tensor& tensor, const Fusion& fusion, const BucketTraits& traits, Bytes size) {
   Bytes bytes = tensor.elements * size;
   if (traits.pad_rows > 1 && !tensor.shape.empty()) {

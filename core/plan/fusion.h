@@ -20,7 +20,8 @@ std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
 // Layer of a tensor: its name up to a dot; the whole name where there is none.
 std::string layer_of(const std::string& name, Fusion::LayerKey key);
 
-// The number between two dots of a tensor's name, "model.layers.12.mlp.weight"; -1: there is none.
+// Returns the number between two dots of a tensor's name, "model.layers.12.mlp.weight"; -1: there
+// is none.
 int layer_number(const std::string& name);
 
 // Of a numbered layer, with two dimensions or more: what FP8 multiplies, unlike embeddings and

@@ -50,7 +50,7 @@ OperatorLink bias_of(const OperatorGraph& graph, int product) {
   return bias ? link : OperatorLink{};
 }
 
-// The activation that alone reads the sum, but for its own gradient; its columns must suit
+// Returns the activation that alone reads the sum, but for its own gradient; its columns must suit
 // cublasLt, which keeps relu's mask in words of 128 bits and gelu's input in vectors of 8.
 OperatorLink epilogue_activation(const OperatorGraph& graph, int sum, std::int64_t columns) {
   struct Row {
@@ -145,7 +145,7 @@ Updates updates_of(const OperatorGraph& graph, const std::string& kind, const Wo
   return updates;
 }
 
-// Whether one of the operators reads what another of them writes.
+// Returns whether one of the operators reads what another of them writes.
 bool dependent(const OperatorGraph& graph, const std::vector<int>& ops) {
   return std::ranges::any_of(ops, [&](int op) {
     return std::ranges::any_of(graph.at(op).outputs, [&](const Operand& output) {

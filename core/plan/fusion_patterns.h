@@ -19,9 +19,9 @@ FusionMatch fuse_bn_add_act(OperatorGraph& graph, const Workload& workload);
 // elementwise_add with relu, scale or tanh before or behind it; backward with relu's gradient only.
 FusionMatch fuse_elewise_add_act(OperatorGraph& graph, const Workload& workload);
 
-// A product with a weight, its bias and, where the columns allow it, relu or gelu (cublasLt);
-// backward the bias's gradient and that of an activation fused before. relu's mask for the
-// backward pass, a bit an element, is left out of the traffic.
+// Returns a product with a weight, its bias and, where the columns allow it, relu or gelu
+// (cublasLt); backward the bias's gradient and that of an activation fused before. relu's mask for
+// the backward pass, a bit an element, is left out of the traffic.
 FusionMatch fuse_gemm_epilogue(OperatorGraph& graph, const Workload& workload);
 
 // All update operators of one kind become one, if their gradients are dense and of one dtype and

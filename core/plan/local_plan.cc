@@ -10,7 +10,7 @@
 namespace syncline::plan {
 namespace {
 
-// The groups of one block of `block` ranks, in every block.
+// Returns the groups of one block of `block` ranks, in every block.
 collective::Groups in_every_block(collective::Groups groups, int block, int ranks) {
   const int blocks = ranks / block;
   if (groups.count == 1) {

@@ -22,7 +22,7 @@ class OperatorGraph {
 
   int writer(int value) const { return writers_[index(value)]; }  // or -1
   const std::vector<int>& readers(int value) const { return readers_[index(value)]; }
-  // The one operator that reads the value, or -1 where none or several do.
+  // Returns the one operator that reads the value, or -1 where none or several do.
   int only_reader(int value) const;
   bool reads(int op, int value) const;
 
@@ -36,7 +36,8 @@ class OperatorGraph {
 
   void replace_input(int op, int old_value, int new_value);
 
-  // The operators that are left, each behind those whose values it reads, otherwise in order.
+  // Returns the operators that are left, each behind those whose values it reads, otherwise in
+  // order.
   OperatorList finish() &&;
 
  private:
@@ -56,10 +57,11 @@ struct OperatorLink {
   bool found() const { return reader >= 0; }
 };
 
-// The first of an operator's outputs that one operator alone reads, and that one of this kind.
+// Returns the first of an operator's outputs that one operator alone reads, and that one of this
+// kind.
 OperatorLink link_to(const OperatorGraph& graph, int op, const std::string& kind);
 
-// A reader of `value` that is of this kind, or -1.
+// Returns a reader of `value` that is of this kind, or -1.
 int reader_of_kind(const OperatorGraph& graph, int value, const std::string& kind);
 
 }  // namespace syncline::plan

@@ -1,7 +1,9 @@
 #include "core/plan/pipeline.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "core/base/index.h"
@@ -49,8 +51,8 @@ struct Some {
   std::vector<int> tensors;  // of the whole, by its own
 };
 
-// The tensors of one part, with their computation. `without`: the whole, but for what it is made
-// of.
+// Returns the tensors of one part, with their computation. `without`: the whole, but for what it is
+// made of.
 Some part_of(const Workload& whole, const Workload& without, const std::vector<Seconds>& forward,
              int number) {
   Some part{without, {}};
@@ -110,7 +112,8 @@ int experts_among(const Parallel& parallel, int neighbours) {
   return apart % block == 0 ? 1 : 0;
 }
 
-// The strategy for some of the tensors: groups that name tensors name these, by their new places.
+// Returns the strategy for some of the tensors: groups that name tensors name these, by their new
+// places.
 Strategy among(const Strategy& strategy, const std::vector<int>& tensors) {
   Strategy own = strategy;
   const auto here = [&](int tensor) { return std::ranges::binary_search(tensors, tensor); };
@@ -239,11 +242,15 @@ class StagedPlan {
   // stream of activations, or that of their gradients.
   OpId add_pair(collective::CollectiveKind kind, int from, int to, Bytes bytes, bool forward,
                 std::vector<OpId> after) {
-    collective::Collective both{kind, nullptr, ranks_of(from), bytes, 1, -1};
-    both.groups.size = 2;
-    both.groups.member_step = (to - from) * plan_.role_step;
-    collective::choose_algorithm(both, collective::library_algorithm(cluster_), cluster_);
-    return add(from, streams_ + (forward ? 0 : 1), both, std::move(after));
+    const auto [known, fresh] = pairs_.try_emplace({kind, from, to, bytes});
+    if (fresh) {
+      collective::Collective both{kind, nullptr, ranks_of(from), bytes, 1, -1};
+      both.groups.size = 2;
+      both.groups.member_step = (to - from) * plan_.role_step;
+      collective::choose_algorithm(both, collective::library_algorithm(cluster_), cluster_);
+      known->second = both;
+    }
+    return add(from, streams_ + (forward ? 0 : 1), known->second, std::move(after));
   }
 
   // Puts operations [begin, end) of a part's own step, or those of them that are asked for; its
@@ -326,7 +333,9 @@ class StagedPlan {
   const Cluster& cluster_;
   int streams_;
   Plan plan_;
-  std::vector<OpId> sending_;   // by stage: what its next computation waits for
+  std::vector<OpId> sending_;  // by stage: what its next computation waits for
+  // By kind, sender, receiver and bytes: each micro-batch sends the same.
+  std::map<std::tuple<collective::CollectiveKind, int, int, Bytes>, collective::Collective> pairs_;
   std::vector<OpId> computed_;  // by stage: the last computation so far
   std::vector<Waiting> waiting_;
 };

@@ -33,7 +33,7 @@ struct UnevenGroups {
 };
 std::optional<UnevenGroups> uneven_groups(const Strategy& strategy, const Workload& workload);
 
-// The strategy for experts' gradients alone; `ranks` sum a dense one. Requires even groups.
+// Returns the strategy for experts' gradients alone; `ranks` sum a dense one. Requires even groups.
 Strategy for_experts(const Strategy& strategy, const Parallel& parallel, int ranks);
 
 // Of a whole job's step, like step_plan. Requires parallel.whole_job().

@@ -37,8 +37,8 @@ Plan plan_of(const Workload& workload, const Cluster& cluster, const Strategy& s
 
 using Decay = Training::LearningRate::Decay;
 
-// How much longer computation takes than the workload says: parallel training slows it down, and
-// the slowest block of ranks is waited for.
+// Returns how much longer computation takes than the workload says: parallel training slows it
+// down, and the slowest block of ranks is waited for.
 double compute_stretch(const Cluster& cluster, const LocalSgd& local) {
   if (cluster.ranks() == 1) return 1;
   return (1 + cluster.device.data_parallel_slowdown) *

@@ -10,8 +10,8 @@
 
 namespace syncline::plan {
 
-// How long each of so many equal blocks of ranks computes in a step, over what the workload says:
-// by its speed, and by its own steps of a period of LocalSGD over their mean.
+// Returns how long each of so many equal blocks of ranks computes in a step, over what the workload
+// says: by its speed, and by its own steps of a period of LocalSGD over their mean.
 std::vector<double> block_times(const Cluster& cluster, const LocalSgd& local);
 
 // LocalSGD: when parameters are averaged instead of gradients, by the rules of Paddle's
@@ -23,12 +23,12 @@ std::vector<double> block_times(const Cluster& cluster, const LocalSgd& local);
 double learning_rate_at(const Training& training, std::int64_t step);
 double loss_at(const Training& training, std::int64_t step);
 
-// The adaptive rule at one averaging.
+// Returns the adaptive rule at one averaging.
 std::int64_t adaptive_period(const LocalSgd& local, double first_rate, double first_loss,
                              double rate, double loss);
 
-// How many steps of the run are spent in periods of each length, by period. A run that begins
-// inside a period has one that is as short as what is left of it; the steps behind the last
+// Returns how many steps of the run are spent in periods of each length, by period. A run that
+// begins inside a period has one that is as short as what is left of it; the steps behind the last
 // averaging, which are not averaged, come last.
 std::vector<TrainingPhase> period_shares(const LocalSgd& local, const Training& training);
 

@@ -138,8 +138,8 @@ class Routes {
     return route;
   }
 
-  // An all-gather of `elements` units in total, always flat: Paddle's sparse exchange ignores the
-  // hierarchy. The strategy's algorithm where it gathers, else ring.
+  // Returns an all-gather of `elements` units in total, always flat: Paddle's sparse exchange
+  // ignores the hierarchy. The strategy's algorithm where it gathers, else ring.
   Route all_gather(const Payload& payload) const {
     const bool fits =
         collective::choice_fits(strategy_.algorithm, CollectiveKind::kAllGather, ranks_);

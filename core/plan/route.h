@@ -11,20 +11,20 @@ namespace syncline::plan {
 // many.
 void expect_ranks(const collective::Groups& groups, int ranks, const Strategy& strategy);
 
-// The bucket's sum on all ranks, with copying, encoding and decoding. Groups of one rank have
-// nothing to do and are left out. Nothing at all where there is one rank.
+// Returns the bucket's sum on all ranks, with copying, encoding and decoding. Groups of one rank
+// have nothing to do and are left out. Nothing at all where there is one rank.
 Exchange exchange_of(Bucket bucket, const Workload& workload, const Cluster& cluster,
                      const Strategy& strategy);
 
-// The sum over the groups of LocalSGD, each of whose ranks carries its part; where those hold more
-// than that, the parts come together again in each group.
+// Returns the sum over the groups of LocalSGD, each of whose ranks carries its part; where those
+// hold more than that, the parts come together again in each group.
 Route sum_across_groups(const Bucket& bucket, const Cluster& cluster, const Strategy& strategy);
 
-// The first half of a split exchange, after which each rank of a group holds its part of the sum
-// of all: a reduce-scatter inside, and the all-reduce across groups.
+// Returns the first half of a split exchange, after which each rank of a group holds its part of
+// the sum of all: a reduce-scatter inside, and the all-reduce across groups.
 Route scatter_of(const Bucket& bucket, const Cluster& cluster, const Strategy& strategy);
 
-// An all-gather of what the ranks hold their parts of; `again`: of the second copy.
+// Returns an all-gather of what the ranks hold their parts of; `again`: of the second copy.
 Route gather_of(const Bucket& bucket, const Workload& workload, const Cluster& cluster,
                 const Strategy& strategy, bool again);
 

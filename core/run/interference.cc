@@ -28,7 +28,7 @@ struct Sums {
   double busy = 0;      // of the processor, what the bytes take
 };
 
-// The share of a collective's time in which ranks add up; 0: they do not.
+// Returns the share of a collective's time in which ranks add up; 0: they do not.
 double reducing_share(collective::CollectiveKind kind) {
   using enum collective::CollectiveKind;
   if (kind == kAllReduce) return 0.5;  // each rank's part is summed first, then it goes round
@@ -64,7 +64,7 @@ Seconds beyond(const Sums& sums, Seconds wire, double times = 1) {
          sums.exposed * std::min(flow, sums.work);
 }
 
-// The stream that computes in the same role.
+// Returns the stream that computes in the same role.
 plan::StreamId computing_beside(const plan::Plan& plan, plan::StreamId stream) {
   return stream - plan.own_stream(stream);
 }
@@ -538,7 +538,7 @@ class Pass {
     return longer;
   }
 
-  // The first stretch of the forward pass that is not over at that moment.
+  // Returns the first stretch of the forward pass that is not over at that moment.
   std::vector<Stretch>::const_iterator computing_at(Seconds moment) const {
     return std::ranges::upper_bound(forward_, moment, {}, &Stretch::end);
   }

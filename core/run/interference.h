@@ -7,8 +7,9 @@
 
 namespace syncline::run {
 
-// The plan as it runs on this device: with Busy operations of kSums and kInterference, each behind
-// what it lengthens; executors of time run it like any other. Unchanged where nothing interferes.
+// Returns the plan as it runs on this device: with Busy operations of kSums and kInterference, each
+// behind what it lengthens; executors of time run it like any other. Unchanged where nothing
+// interferes.
 //
 // A collective that begins during the backward pass, or the next step's forward pass, waits
 // overlap.delay first, no longer than the pass goes on, which loses nothing meanwhile. It takes

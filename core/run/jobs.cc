@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "core/base/error.h"
 
@@ -148,7 +149,8 @@ class Worker {
     write_all(orders_, &number, sizeof number);
   }
 
-  // The answer to the piece at hand; how the worker ended, where it gave none, behind `name`.
+  // Returns the answer to the piece at hand; how the worker ended, where it gave none, behind
+  // `name`.
   Answer take(const std::string& name = "") {
     Answer answer;
     AnswerHead head;
@@ -330,6 +332,11 @@ std::string run_apart(const std::string& name, const std::function<std::string()
   Answer answer = worker.take();
   if (answer.kind != kResult) throw MachineError(name + ": " + answer.text);
   return std::move(answer.text);
+}
+
+int cores() {
+  constexpr unsigned kMax = 4096;
+  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kMax));
 }
 
 ParallelMap over_processes(int jobs) {

@@ -42,6 +42,9 @@ std::vector<std::string> run_jobs(std::size_t count, int jobs,
 // crash included, is a MachineError here.
 std::string run_apart(const std::string& name, const std::function<std::string()>& work);
 
+// Returns the cores that this process may use, at most 4,096.
+int cores();
+
 // A parallel map: run_jobs with everything but the pieces settled.
 using ParallelMap = std::function<std::vector<std::string>(
     std::size_t count, const std::function<std::string(std::size_t)>& work, const JobHooks& hooks)>;

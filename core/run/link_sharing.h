@@ -27,7 +27,7 @@ class Sharing {
 
   const std::vector<const collective::CollectiveCost*>& costs() const { return costs_; }
   std::size_t resources() const { return resources_; }
-  // The claims of a cost's stages, one behind the other.
+  // Returns the claims of a cost's stages, one behind the other.
   const Claim* claims(const collective::CollectiveCost* cost) const {
     return &claims_[first_.at(cost)];
   }

@@ -20,25 +20,33 @@
 namespace syncline::run {
 namespace {
 
-// How long work other than a collective takes, on a rank whose computation is stretched.
+// Returns the duration of work other than a collective, on a rank whose computation is stretched.
 Seconds stretched_seconds(const plan::Work& work, double stretch) {
   const auto* compute = std::get_if<plan::Compute>(&work);
   return compute != nullptr ? compute->seconds * stretch : plan::seconds_of(work);
 }
+
+// What a plan's operation takes if it is a collective; nullptr for other work.
+struct CollectiveUse {
+  const collective::CollectiveCost* cost = nullptr;
+  const std::vector<Seconds>* latencies = nullptr;  // by stage
+  const Claim* claim = nullptr;                     // of the first stage
+  double bytes = 0;
+};
 
 // Several streams that communicate: a clock that goes from event to event. Between two events every
 // transfer runs at a constant speed; an event is the end of a latency, of a stage's transfer or of
 // other work, and speeds are shared out again where the set of transfers has changed.
 class FluidModel {
  public:
-  // `sharing` holds the costs of the plan's collectives; all arguments must outlive this.
-  FluidModel(const plan::Plan& plan, int periods, const Sharing& sharing,
-             collective::CostCache& cache, double stretch)
+  // `uses`: by operation; they claim so many resources. `plan` and `uses` must outlive this.
+  FluidModel(const plan::Plan& plan, int periods, const std::vector<CollectiveUse>& uses,
+             std::size_t resources, Seconds overhead, double stretch)
       : plan_(plan),
         walk_(plan, periods),
-        sharing_(sharing),
-        link_sharing_(sharing.resources()),
-        cache_(cache),
+        uses_(uses),
+        link_sharing_(resources),
+        overhead_(overhead),
         stretch_(stretch),
         ready_(walk_.first()),
         begins_(index(walk_.instances()), 0) {
@@ -73,31 +81,30 @@ class FluidModel {
     Seconds remaining = 0;  // of the transfer, at full speed
   };
 
+  // Starts what waits for nothing more. Collectives begin by a latency, so speeds stay.
   void start_ready() {
-    if (ready_.empty()) return;
     while (!ready_.empty()) {
       const int instance = ready_.back();
       ready_.pop_back();
       start(instance);
     }
-    share();
   }
 
   void start(int instance) {
     begins_[index(instance)] = now_;
-    const plan::Work& work = plan_.ops[index(walk_.op(instance))].work;
-    const auto* collective = std::get_if<collective::Collective>(&work);
-    if (collective == nullptr) {
-      timed_.emplace(now_ + stretched_seconds(work, stretch_), instance);
+    const std::size_t op = index(walk_.op(instance));
+    const CollectiveUse& use = uses_[op];
+    if (use.cost == nullptr) {
+      timed_.emplace(now_ + stretched_seconds(plan_.ops[op].work, stretch_), instance);
       return;
     }
     Transfer transfer;
     transfer.instance = instance;
-    transfer.cost = &cache_.cost(*collective);
-    transfer.latencies = &cache_.latencies(*collective);
-    transfer.bytes = static_cast<double>(collective->bytes());
-    transfer.flow.claim = sharing_.claims(transfer.cost);
-    transfer.wakes = now_ + cache_.cluster().collective_overhead + transfer.latencies->front();
+    transfer.cost = use.cost;
+    transfer.latencies = use.latencies;
+    transfer.bytes = use.bytes;
+    transfer.flow.claim = use.claim;
+    transfer.wakes = now_ + overhead_ + transfer.latencies->front();
     transfers_.push_back(transfer);
   }
 
@@ -176,10 +183,10 @@ class FluidModel {
 
   const plan::Plan& plan_;
   Walk walk_;
-  const Sharing& sharing_;
+  const std::vector<CollectiveUse>& uses_;
   LinkSharing link_sharing_;
   std::vector<SharedFlow*> flows_;  // while links are shared out
-  collective::CostCache& cache_;
+  Seconds overhead_;                // of each collective
   double stretch_;
   std::vector<int> ready_;
   std::vector<Seconds> begins_;  // by instance
@@ -244,25 +251,25 @@ class ModelExecutor final : public Executor {
     return timeline;
   }
 
-  // The costs of a plan's collectives, each once, in order of appearance.
-  std::vector<const collective::CollectiveCost*> costs_of(const plan::Plan& plan) {
-    std::vector<const collective::CollectiveCost*> costs;
-    std::unordered_set<const collective::CollectiveCost*> seen;
-    for (const auto& op : plan.ops) {
-      const auto* collective = std::get_if<collective::Collective>(&op.work);
-      if (collective == nullptr) continue;
-      const auto* cost = &cache_->cost(*collective);
-      if (seen.insert(cost).second) costs.push_back(cost);
-    }
-    return costs;
-  }
-
   // Several: claims depend on costs alone, so plans that are evaluated one after the other, as in a
   // search, often share them.
   Timeline run_shared(const plan::Plan& plan, int periods) {
-    auto costs = costs_of(plan);
+    uses_.assign(plan.ops.size(), {});
+    std::vector<const collective::CollectiveCost*> costs;  // each once, in order of appearance
+    std::unordered_set<const collective::CollectiveCost*> seen;
+    for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+      const auto* collective = std::get_if<collective::Collective>(&plan.ops[i].work);
+      if (collective == nullptr) continue;
+      uses_[i] = {&cache_->cost(*collective), &cache_->latencies(*collective), nullptr,
+                  static_cast<double>(collective->bytes())};
+      if (seen.insert(uses_[i].cost).second) costs.push_back(uses_[i].cost);
+    }
     if (!sharing_ || sharing_->costs() != costs) sharing_.emplace(std::move(costs));
-    return FluidModel(plan, periods, *sharing_, *cache_, stretch_).run();
+    for (CollectiveUse& use : uses_) {
+      if (use.cost != nullptr) use.claim = sharing_->claims(use.cost);
+    }
+    const Seconds overhead = cluster().collective_overhead;
+    return FluidModel(plan, periods, uses_, sharing_->resources(), overhead, stretch_).run();
   }
 
   std::shared_ptr<collective::CostCache> cache_;
@@ -271,6 +278,7 @@ class ModelExecutor final : public Executor {
   double known_stretch_ = 1;
   Waits known_waits_{0};  // that it is for
   std::vector<Seconds> durations_;
+  std::vector<CollectiveUse> uses_;  // by operation
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ struct FactorPlace {
   std::int64_t p = 0;
   std::int64_t q = 0;
 };
-// The second factor that a step begins with, its columns orthogonal.
+// Returns the second factor that a step begins with, its columns orthogonal.
 std::vector<float> starting_factor(const FactorPlace& place);
 
 class Payload {
@@ -46,11 +46,11 @@ class Payload {
   explicit Payload(const collective::Collective& message)
       : unit_(message.unit), elements_(message.elements) {}
 
-  // Whether the rank takes part: a stage's ranks alone do in what the stage sums.
+  // Returns whether the rank takes part: a stage's ranks alone do in what the stage sums.
   bool member() const { return member_; }
 
-  // The bucket's collectives, in the order in which they run, those that gather parameters ahead of
-  // their gradients' exchange behind it.
+  // Returns the bucket's collectives, in the order in which they run, those that gather parameters
+  // ahead of their gradients' exchange behind it.
   const std::vector<collective::Collective>& collectives() const { return collectives_; }
   std::int64_t bytes() const { return elements_ * unit_; }
   // Where what the n-th of collectives() carries begins in the rank's bytes: members of an
@@ -59,7 +59,7 @@ class Payload {
   // What a rank does behind the n-th of collectives() and ahead of the next: with factors the
   // second ones, once the first are summed. `gradients` as they were filled from.
   void between(std::size_t n, const RankGradients& gradients, std::byte* payload) const;
-  // Whether that is anything.
+  // Returns whether that is anything.
   bool works_behind(std::size_t n) const {
     return layout_ == Layout::kFactors && n + 1 < part_of_.size() && part_of_[n] == 1 &&
            part_of_[n + 1] == 2;
@@ -68,9 +68,10 @@ class Payload {
   // with each, blocks once, at the end. Requires a layout that is summed.
   void add(std::byte* to, std::span<const std::byte* const> from, std::int64_t count) const;
 
-  // Whether it is dense or shards: numbers in `format` that collectives sum, the rest zeros.
+  // Returns whether it is dense or shards: numbers in `format` that collectives sum, the rest
+  // zeros.
   bool summed() const { return layout_ == Layout::kDense || layout_ == Layout::kShards; }
-  // Whether collectives sum numbers in `format`; elsewhere they carry bytes.
+  // Returns whether collectives sum numbers in `format`; elsewhere they carry bytes.
   bool numbers() const { return summed() || layout_ == Layout::kFactors; }
   bool blocks() const { return layout_ == Layout::kBlocks; }
   // Of a codec of low rank, elsewhere none.
@@ -81,7 +82,8 @@ class Payload {
   std::vector<PayloadSlice> filled() const;
   std::vector<PayloadSlice> read_back() const;
 
-  // Whether each tensor has a place of its own in the payload, which can be filled by itself.
+  // Returns whether each tensor has a place of its own in the payload, which can be filled by
+  // itself.
   bool by_tensor() const { return layout_ == Layout::kDense && bucket_.codec == nullptr; }
   // Fills `tensor`'s place. Requires by_tensor() and a tensor of the bucket.
   void fill_tensor(int tensor, const std::vector<float>& values, std::byte* payload) const;

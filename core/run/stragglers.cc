@@ -13,7 +13,7 @@
 namespace syncline::run {
 namespace {
 
-// The factor of the slowest of `ranks`, as the mean over `steps` micro-batches.
+// Returns the factor of the slowest of `ranks`, as the mean over `steps` micro-batches.
 Moments slowest(const Jitter& jitter, int ranks, int steps) {
   if (jitter.kind == Jitter::Kind::kNormal) {
     const Moments z = largest_of_normals(ranks);

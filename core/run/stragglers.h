@@ -33,7 +33,8 @@ inline double expected_slowest(const Jitter& jitter, const plan::Plan& plan) {
   return expected_slowest(jitter, waits_of(plan));
 }
 
-// The factor of one rank in one step: a pure function of its arguments, the same on any machine.
+// Returns the factor of one rank in one step: a pure function of its arguments, the same on any
+// machine.
 double jitter_factor(const Jitter& jitter, std::uint64_t seed, int rank, std::int64_t step);
 
 }  // namespace syncline::run

@@ -39,7 +39,7 @@ struct FluidPlan {
   std::vector<Route> routes;
 };
 
-// All links of a network, in its order.
+// Returns all links of a network, in its order.
 std::vector<FlowLink> links_of(const collective::Network& network);
 
 // The routes of messages, as they are asked for; `with_ranks`, each behind the two ranks at its
@@ -49,7 +49,7 @@ class RouteTable {
   explicit RouteTable(const collective::Network& network, bool with_ranks = false)
       : network_(network), with_ranks_(with_ranks) {}
 
-  // The first of a message's; those of its other parts follow it.
+  // Returns the first of a message's; those of its other parts follow it.
   int find(const collective::Groups& groups, int from, int to);
 
   std::vector<Route> routes;
@@ -91,7 +91,7 @@ struct FlowSet : FluidPlan {
   std::vector<int> plan_of_op;  // by operation; -1 for anything but a collective
 };
 
-// All stages of a plan as one, in flows of one size: those of a link then end together.
+// Returns all stages of a plan as one, in flows of one size: those of a link then end together.
 FlowPlan at_once(const FlowPlan& plan);
 
 // Every edge of every collective as a flow of its own.

@@ -38,7 +38,8 @@ Folding folding_of(const std::vector<Route>& routes, Colours of_routes, Colours 
 // Of links, by what they can do.
 Colours colours_of(const std::vector<FlowLink>& links);
 
-// The first route of each kind over links by kind, each as often as routes of the kind cross one.
+// Returns the first route of each kind over links by kind, each as often as routes of the kind
+// cross one.
 std::vector<Route> folded_routes(const std::vector<Route>& routes, const Folding& folding);
 
 // What is sent along the first route of each kind, over links by kind.

@@ -30,8 +30,8 @@ std::vector<int> traced_ranks(const plan::Plan& plan, bool uneven, const std::ve
   return traced;
 }
 
-// Whether something else than links and rounds says how long a collective takes. That is of the
-// whole, and nothing is known of its messages.
+// Returns whether something else than links and rounds says how long a collective takes. That is of
+// the whole, and nothing is known of its messages.
 bool evaluated_by_cost_model(const plan::Plan& plan, const Cluster& cluster) {
   collective::CostCache cache(cluster);
   return std::ranges::any_of(plan.ops, [&](const plan::Op& op) {

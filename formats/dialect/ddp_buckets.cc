@@ -183,7 +183,7 @@ void check_micro_batches(Reader& config, const char* key, std::int64_t count,
   if (count == workload.micro_batches) return;
   config.fail(key, "comes to " + std::to_string(count) +
                        (count == 1 ? " micro-batch" : " micro-batches") +
-                       " a step, but the workload has \"micro_batches\": " +
+                       " per step, but the workload has \"micro_batches\": " +
                        std::to_string(workload.micro_batches) +
                        "; write it there (times and batch are those of one micro-batch)");
 }

@@ -160,7 +160,7 @@ Reading reading_of(const Dialect& dialect, Reader config, const Workload& worklo
       as.algorithm.empty() ? std::string(collective::library_algorithm(cluster)) : as.algorithm;
   if (as.algorithm.empty() && cluster.ranks() > 1) {
     reading.notes.push_back("collectives: " + collective::library_words(cluster) +
-                            " (\"algorithm\" next to the dialect names another)");
+                            " (\"algorithm\" next to the dialect selects another)");
   }
   return reading;
 }

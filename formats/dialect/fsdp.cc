@@ -502,7 +502,8 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   note_groups(strategy, cluster, reading.notes);
   note(reading.notes,
        {{strategy.regather && shards == cluster.ranks() && strategy.traits.regather_group == 0,
-         "parameters are gathered twice a step, for the forward and for the backward pass: half as "
+         "parameters are gathered twice per step, for the forward and for the backward pass: half "
+         "as "
          "much again on the wire as DDP"},
         {true,
          "units' all-gathers for the forward pass follow one another from the update on; torch "

@@ -12,6 +12,7 @@
 #include "formats/input/knobs.h"
 #include "formats/json/reader.h"
 #include "formats/json/text.h"
+#include "formats/text/installed.h"
 #include "formats/text/visible.h"
 
 namespace syncline::input {
@@ -189,7 +190,8 @@ Document read_document(const std::string& path) {
   if (path == kStandardInput) {
     return document_from_text("standard input", read_standard_input());
   }
-  return document_of(path, read_json_file(path));
+  const std::string found = scenario_path(path);
+  return document_of(found, read_json_file(found));
 }
 
 void set_key(Document& document, const std::string& path, const Json& value) {

@@ -256,7 +256,7 @@ void require_level(Reader& reader, const char* key, int units, const char* noun)
 Levels read_levels(Reader& reader, int nodes, int gpus_per_node) {
   Levels levels;
   levels.ranks = nodes * gpus_per_node;
-  if (gpus_per_node > 1) require_level(reader, "intra", gpus_per_node, "GPUs a node");
+  if (gpus_per_node > 1) require_level(reader, "intra", gpus_per_node, "GPUs per node");
   if (reader.has("intra")) {
     Reader intra = reader.object("intra");
     levels.read(intra, "intra", gpus_per_node, gpus_per_node > 1);

@@ -237,7 +237,7 @@ void require_few_passes(const Reader& reader, const Workload& workload) {
   reader.fail("micro_batches", "found " + std::to_string(workload.micro_batches) +
                                    ": the pipeline's " + std::to_string(parallel.parts()) +
                                    " parts make more than " + std::to_string(kMostPasses) +
-                                   " passes a step; expected at most " +
+                                   " passes per step; expected at most " +
                                    std::to_string(kMostPasses / parallel.parts()) +
                                    ": from there on each takes as long as the one before");
 }

@@ -10,7 +10,8 @@
 
 namespace syncline {
 
-// The folder of the program that runs, links followed.
+// The folder of the program that runs, links followed; for Python's module, of the program that
+// lies in the same package, which is a PREFIX in a wheel.
 std::filesystem::path program_folder();
 
 // The folder with scenarios/, for a program in `program`. Where there is none, the one in which an
@@ -20,6 +21,10 @@ std::filesystem::path data_folder(const std::filesystem::path& program = program
 // The scenarios folder, as messages name it: that of the working directory where it is Syncline's,
 // or else the one that came with the program.
 std::string scenarios_folder();
+
+// A scenario as a user names it. One of scenarios/, where the working directory has no such folder,
+// is that which came with the program, if there is one.
+std::string scenario_path(const std::string& named);
 
 // A library that the program loads when it is needed ("libsyncline_mpi.so"); empty: it is not
 // there.

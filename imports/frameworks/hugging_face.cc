@@ -554,7 +554,7 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
     settings.workload["batch"] = arguments.size("per_device_train_batch_size", 1);
   } else if (!all.empty() && !settings.workload.contains("batch")) {
     settings.workload["batch"] = 8;
-    settings.assumed.emplace_back("8 samples a GPU, the Trainer's per_device_train_batch_size");
+    settings.assumed.emplace_back("8 samples per GPU, the Trainer's per_device_train_batch_size");
   }
   if (given(all, "max_length")) {
     settings.workload["operators"]["sequence"] = arguments.size("max_length", 1);

@@ -229,7 +229,8 @@ void put_in_order(std::vector<RankRead>& ranks) {
   for (std::size_t i = 1; i < ranks.size(); ++i) {
     if (ranks[i].rank != ranks[i - 1].rank) continue;
     throw InputError(ranks[i].observed.file + ": rank " + std::to_string(*ranks[i].rank) +
-                     " once more, as " + ranks[i - 1].observed.file + " is; give one file a rank");
+                     " once more, as " + ranks[i - 1].observed.file +
+                     " is; give one file per rank");
   }
 }
 
@@ -336,7 +337,7 @@ Observed read(const std::vector<std::string>& files) {
 }  // namespace
 
 const ImportFormat kFormat = {
-    "kineto", "kineto: a torch.profiler trace (Kineto JSON, packed or not), one file a rank",
+    "kineto", "kineto: a torch.profiler trace (Kineto JSON, packed or not), one file per rank",
     recognises, read};
 
 }  // namespace syncline::job::kineto

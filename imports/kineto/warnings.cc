@@ -77,7 +77,7 @@ void warn_of_late_ranks(const Observed& observed, const Step& step,
     warnings.push_back("rank " + std::to_string(group->last_rank) + " is late: it comes last to " +
                        std::to_string(group->last) + " of " + std::to_string(group->matched) +
                        " collectives of its group '" + role_text(group->role) +
-                       "', where others wait " + in_ms(group->waited) + " a step");
+                       "', where others wait " + in_ms(group->waited) + " per step");
   }
 }
 
@@ -191,7 +191,7 @@ void warn_of_buckets(const Observed& observed, const Step& step,
   if (others > 0) {
     warnings.push_back(
         std::to_string(others) +
-        " collectives a step carry no gradients that can be identified (the model's own, "
+        " collectives per step carry no gradients that can be identified (the model's own, "
         "or buckets that do not match)");
   }
   if (!carries_gradients(step)) {
@@ -326,7 +326,7 @@ void refuse_sizes(const Trace& trace, const DerivedStep& derived) {
   const bool copied = !derived.copies_out.empty();
   throw InputError(
       trace.path + ": " + std::to_string(derived.step.gradients.size()) +
-      " gradients a step, but not their sizes: " +
+      " gradients per step, but not their sizes: " +
       (copied ? "the copies out of the buckets do not tell them all"
               : "no copies out of the buckets (gradient_as_bucket_view, or no DDP)") +
       " and no shapes were recorded; record with torch.profiler.profile(record_shapes=True)");

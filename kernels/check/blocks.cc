@@ -1,5 +1,5 @@
-// Blocks of low precision against core/compress, to the bit: every format, ends of all kinds, sums
-// of several ranks, and numbers that are none.
+// Checks blocks of low precision against core/compress, to the bit: every format, tails of all
+// kinds, sums of several ranks, and values that are not finite.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -25,7 +25,7 @@ std::vector<Format> formats() {
 
 std::size_t blocks_of(std::size_t elements) { return (elements + 127) / 128; }
 
-// Numbers of very different sizes, ties among them, and one block of zeros.
+// Returns numbers of very different sizes, ties among them, and one block of zeros.
 std::vector<float> numbers(std::size_t elements, unsigned seed, float bad) {
   auto values = random_elements<float>(elements, seed);
   for (std::size_t i = 0; i < elements; ++i) {
@@ -101,7 +101,7 @@ void check_case(Checks& checks, const Format& format, std::size_t elements, int 
                   " sums differ" + (intact ? "" : ", a canary died"));
 }
 
-// Every pair of neighbours among the numbers that 8 bits have, and what lies between them.
+// Checks every number of 8 bits and values close to it on both sides.
 void check_rounding(Checks& checks, const Format& format) {
   std::vector<float> values;
   for (int code = 0; code < 256; ++code) {

@@ -1,6 +1,6 @@
-// What the checks of the kernels share: arrays in device memory between canaries, random values,
-// and one line a case. They run on a GPU (make gpu-check), and block by block on the CPU, where
-// memory of the device is the host's (tests/kernels/emulated/kernel_checks.cc).
+// Shared by the checks of the kernels: arrays in device memory between canaries, random values, and
+// one line per case. They run on a GPU (make gpu-check), and block by block on the CPU with the
+// host's memory (tests/kernels/emulated/kernel_checks.cc).
 #pragma once
 
 #include <cmath>
@@ -16,14 +16,14 @@
 
 namespace syncline::kernels {
 
-// A failing call ends the program: what came after would say nothing.
+// Ends the program if a call failed: later results would be meaningless.
 inline void require(const Status& status) {
   if (status.ok()) return;
   std::printf("FAILED  %s\n", status.text.c_str());
   std::exit(1);
 }
 
-// What alone knows CUDA (device.cu): memory, time, and what a device takes for copies and launches.
+// The only functions with CUDA (device.cu): memory, time, and times of copies and launches.
 void wait_for_gpu();
 void* allocate(std::size_t bytes);
 void release(void* memory);
@@ -34,12 +34,12 @@ void measure_launches(Measurements& to);
 
 TimeRange range_of(std::vector<double> times);
 
-// Elements of a tensor that gives every multiprocessor of a large GPU a block; the cases of a
-// matrix are no larger, since the host computes each of them too.
+// Elements of a tensor that gives every multiprocessor of a large GPU a block. Matrix cases are no
+// larger, as the host computes each of them too.
 constexpr std::size_t kBusy = 300'007;
 
-// `size` elements at `offset` elements behind a multiple of 256 bytes; everything is 0xff at first
-// (NaN in every type), and what lies before and behind must stay so.
+// Stores `size` elements, `offset` elements after a multiple of 256 bytes. All bytes are 0xff at
+// first (NaN in every type); those before and after the elements must stay so.
 template <typename T>
 class DeviceArray {
  public:
@@ -106,7 +106,7 @@ std::vector<double> doubles_of(const std::vector<T>& values) {
   return {wide.begin(), wide.end()};
 }
 
-// How many elements differ in a bit; two NaNs do not.
+// Returns the number of elements with different bits; two NaNs are equal.
 template <typename T>
 std::size_t different(const std::vector<T>& got, const std::vector<T>& expected) {
   if (got.size() != expected.size()) return got.size() + expected.size();
@@ -119,7 +119,7 @@ std::size_t different(const std::vector<T>& got, const std::vector<T>& expected)
   return count;
 }
 
-// Half a step of T at `value`, beside the smallest steps of fp16.
+// Returns half a step of T at `value`, plus half of fp16's smallest step.
 template <typename T>
 double half_step(double value) {
   const bool brain = to_float(T{0x3f80}) == 1.0f;
@@ -130,7 +130,7 @@ inline double half_step<float>(double value) {
   return std::fabs(value) * 0x1p-24;
 }
 
-// The largest error in units of what is allowed; 1 and less passes, and a NaN does not.
+// The largest error as a multiple of the allowed error; up to 1 passes, a NaN does not.
 struct Worst {
   double ratio = 0;
   bool nan = false;

@@ -24,7 +24,7 @@ struct Arrays {
   float* at[4];
 };
 
-// The last arrays are written: those that are read first stay.
+// Copies at the memory's speed. The last arrays are written, so that the first ones stay.
 template <int kReads, int kWrites>
 __global__ void __launch_bounds__(kBlockThreads)
     ceiling_kernel(Arrays arrays, std::int64_t groups, float* sink) {
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kBlockThreads)
         load_vector<Reuse::kStream>(arrays.at[array] + 4 * i, read);
         for (int j = 0; j < 4; ++j) total[j] += read[j];
       }
-      for (int j = 0; j < 4; ++j) total[j] *= 0.5f;  // what is written stays bounded
+      for (int j = 0; j < 4; ++j) total[j] *= 0.5f;  // written values stay bounded
       SYNCLINE_UNROLL
       for (int array = 0; array < kWrites; ++array) {
         constexpr int kFirst = kReads > kWrites ? kReads - kWrites : 1;
@@ -140,7 +140,7 @@ void measure_memory(bool large, Measurements& to) {
                  ceiling_of<4, 3>(arrays, elements)};
 }
 
-// Kernels behind one that lets time pass are all in the queue before the first of them runs: the
+// Measures launches. All kernels after a timer are in the queue before the first of them runs: the
 // GPU goes from one to the next without the host.
 void measure_launches(Measurements& to) {
   const auto nothing = [] { require(launch("nothing_kernel", nothing_kernel, {}, nullptr)); };

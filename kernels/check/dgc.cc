@@ -1,4 +1,4 @@
-// DGC's kernels against their host twins, to the bit: every way of the selection, sparse updates.
+// Checks DGC's kernels against their host reference, to the bit: all paths and sparse updates.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -30,7 +30,7 @@ using Values = std::vector<float>;
 struct CheckedTensor {
   Values gradient, velocity, residual;
   std::int64_t kept = 0;
-  int offset = 0;  // of all arrays; the gradient's is one more where it is odd
+  int offset = 0;  // all arrays' offset; an odd one is one more for the gradient
 };
 
 Values normal(std::size_t n, std::mt19937& random, float deviation = 1) {
@@ -81,7 +81,7 @@ class DgcCase {
     }
   }
 
-  // `path`: what the last tensor is expected to take.
+  // Does a step. `path`: the path expected of the last tensor.
   void step(const std::string& name, DgcStep step, std::optional<DgcPath> path = {}) {
     const auto packed = static_cast<std::size_t>(plan_.packed);
     DeviceArray<std::uint32_t> indices(packed);
@@ -109,7 +109,7 @@ class DgcCase {
   }
 
  private:
-  // `packed_at`: where the tensor's part of the message begins; afterwards, the next one's.
+  // Compares one tensor and advances `packed_at`, the beginning of its part of the message.
   std::string compare(std::size_t i, const DgcStep& step, const std::vector<std::uint32_t>& indices,
                       const Values& values, const DgcReport& report, std::size_t* packed_at) {
     CheckedTensor& host = hosts_[i];
@@ -166,7 +166,7 @@ void check_sizes(Checks& checks) {
   }
 }
 
-// The ways are taken that are meant to be, and all of them give what the twin gives.
+// Checks that each scale takes its path, and that all paths equal the reference.
 void check_paths(Checks& checks) {
   const struct {
     float scale;
@@ -181,18 +181,18 @@ void check_paths(Checks& checks) {
     DgcCase one(checks, {random_tensor(n, static_cast<std::int64_t>(n) / 1000, 77)});
     DgcStep step;
     one.step("dgc first", step, DgcPath::kExact);
-    // Of the list's room, 16 times what is kept, the candidates take a fifth.
+    // The candidates take a fifth of the list, which has room for 16 times the number sent.
     step.momentum = 0.1f;
     step.candidate_scale = way.scale;
     one.next_gradients(5, 0.05f);
-    // The velocity carries on: thresholds rise a little, so that the guess holds.
+    // The velocity persists: thresholds rise a little, so that the guess holds.
     one.step("dgc candidates from " + std::to_string(way.scale) + " x threshold", step, way.path);
   }
   DgcCase many(checks, {random_tensor(3000, 1500, 78)});
   many.step("dgc more than one in 32 kept", {}, DgcPath::kWhole);
 }
 
-// Candidates exactly kept, one less, exactly the list's room, one more.
+// Checks candidates of exactly the number to send, one less, exactly the list's room, one more.
 void check_edges(Checks& checks) {
   const std::size_t n = 30000;
   const std::size_t room = 16 * 10 + 1024;
@@ -211,8 +211,8 @@ void check_edges(Checks& checks) {
     step.momentum = 0;
     step.candidate_scale = 1;
     one.step("dgc before an edge", step);
-    // Now everything that was sent is 0, and the gradient brings the candidates: 10 and above. 9.9
-    // and 10 lie in one bin of eighths of an octave: without a guess all are candidates.
+    // All sent elements are 0 now, and the gradient gives the candidates: 10 and above. 9.9 and 10
+    // are in one bin of eighths of an octave: without a guess all are candidates.
     Values next(n, 9.9f);
     for (std::size_t i = 0; i < edge.candidates; ++i) next[(i * 23 + 5) % n] = 10.0f;
     one.next_gradient(next);
@@ -280,7 +280,7 @@ void check_many_tensors(Checks& checks) {
   for (int i = 0; i < 3; ++i) one.step("dgc 700 tensors", {});
 }
 
-// Long tensors: spans of 32 tiles, and more spans than a block has threads. Twice.
+// Checks long tensors: spans of 32 tiles, and more spans than a block has threads. Twice.
 void check_long(Checks& checks) {
   const std::size_t n = checks.size(8'000'003, 2048 * 4 * 257 + 77);
   for (int i = 0; i < 2; ++i) {

@@ -1,4 +1,4 @@
-// Products with cublasLt's epilogues against the host twin in double.
+// Products with cublasLt's epilogues against the host reference in double.
 
 #include "kernels/check/check.h"
 #include "kernels/gemm_epilogue.h"
@@ -28,32 +28,32 @@ std::vector<double> magnitudes(std::vector<double> values) {
   return values;
 }
 
-// What summing in fp32 may lose, whatever the order: `terms` roundings of the sum of magnitudes;
-// what the epilogue's own functions may; and a part of the sum rounded to the matrices' format, as
-// cublasLt did on an H200 where rows of matrices begin at any address.
+// Returns the allowed error of an element: `terms` fp32 roundings of the sum of magnitudes in any
+// order, the epilogue's own functions, and a partial sum rounded to the matrices' format, as
+// cublasLt did on an H200 for rows at any address.
 template <typename T>
 double slack(double magnitude, std::size_t terms) {
   return static_cast<double>(terms + 4) * 0x1p-24 * magnitude + 2e-3 * 0x1p-8 * (1 + magnitude) +
          half_step<T>(magnitude);
 }
 
-// What a gelu and its slope may be off by: tanh is the GPU's own instruction (tanh.approx.f32,
-// which CUDA's PTX says is within 2^-11 of the value).
+// The allowed error of a gelu and its slope: tanh is the GPU's own instruction (tanh.approx.f32,
+// within 2^-11 of the value by CUDA's PTX manual).
 constexpr double kTanh = 0x1p-11;
 double gelu_slack(double z) { return kTanh / 2 * std::fabs(z); }
 double gelu_slope_slack(double z) {
-  const double steep = 0.8 * (1 + 0.134145 * z * z);  // of tanh's argument in z
+  const double steep = 0.8 * (1 + 0.134145 * z * z);  // slope of tanh's argument in z
   return kTanh / 2 * (1 + 2 * std::fabs(z) * steep);
 }
 
-// One case of the program. An answer of cublasLt that it has no kernel is only taken where the
-// arrays are not aligned, or there is no workspace, which it need not serve.
+// One case of the program. cublasLt may refuse it only if the arrays are not aligned or there is no
+// workspace, which it need not support.
 class Case {
  public:
   Case(Checks& checks, std::string name, bool aligned)
       : checks_(checks), name_(std::move(name)), aligned_(aligned) {}
 
-  // Whether the results are there to be compared.
+  // Returns true if the results can be compared.
   bool done(const char* product, const Status& status) {
     if (status.ok()) {
       wait_for_gpu();
@@ -75,8 +75,8 @@ class Case {
   bool aligned_;
 };
 
-// A layer with its activation and the one behind it: their arrays on the GPU, and what the twin
-// makes of the same values. Magnitudes go through the twin too: they say what rounding may lose.
+// A layer with its activation and the next layer: arrays on the GPU, and the reference's values.
+// Magnitudes go through the reference too: they bound the rounding errors.
 template <typename T>
 class Network {
  public:
@@ -114,10 +114,10 @@ class Network {
   void* kept() { return activates() ? aux_.data() : nullptr; }
   bool shared_intact() { return aux_.intact() && workspace_.intact(); }
 
-  // Of z, before the activation.
+  // Returns the allowed error of z, the activation's input.
   double z_slack(std::size_t i) const { return 1.2 * slack<T>(size_[i], n_.inputs); }
 
-  // y without what the backward pass wants, and with it. False where that cannot be had.
+  // Checks y without the auxiliary matrix, and with it. Returns false if a result is missing.
   bool check_forward() {
     const LinearForward arrays{device_x_.data(), device_w_.data(), device_b_.data(),
                                without_aux_.data(), nullptr};
@@ -146,11 +146,11 @@ class Network {
     case_.judge(product, worst, array.intact() && shared_intact());
   }
 
-  // The gradient behind the first layer: the second layer's dy goes through w2 and the slope at z.
+  // The gradient of the first layer's z: the second layer's dy times w2 and the slope at z.
   struct InputGradient {
     LinearGradient expected;
-    std::vector<double> allowed;       // of each element
-    std::vector<double> allowed_sums;  // of the bias gradient
+    std::vector<double> allowed;       // each element's
+    std::vector<double> allowed_sums;  // the bias gradient's
   };
 
   InputGradient expected_input_gradient() const {
@@ -165,8 +165,8 @@ class Network {
     gradient.allowed_sums.resize(n_.hidden);
     for (std::size_t i = 0; i < size.size(); ++i) {
       const double z_error = z_slack(i) + 2 * half_step<T>(expected_.z[i]);
-      // A relu that is a hair from 0 may have cut differently; a gelu's slope moves with z, by at
-      // most 0.8 times as much.
+      // A relu close to 0 may have cut differently; a gelu's slope moves with z, by at most 0.8
+      // times its error.
       const bool torn = activation_ == Activation::kRelu && std::fabs(expected_.z[i]) <= z_error;
       const bool gelu = activation_ == Activation::kGelu;
       const double moved = gelu ? z_error + gelu_slope_slack(expected_.z[i]) : torn ? 1 : 0;
@@ -215,7 +215,7 @@ class Network {
     case_.judge(product, worst, array.intact() && db_.intact() && shared_intact());
   }
 
-  // The first layer's weights, as if h's gradient were b's neighbours: any matrix will do.
+  // Checks the first layer's weight gradient, with random values as h's gradient.
   void check_weight_gradient() {
     const auto dh = random_elements<T>(n_.rows * n_.hidden, 6);
     DeviceArray<T> device_dh(dh, offset_);
@@ -234,7 +234,7 @@ class Network {
                 dw_.intact() && db_too_.intact() && workspace_.intact() && device_x_.intact());
   }
 
-  // Sums over the rows.
+  // Compares sums over the rows.
   void compare_sums(const std::vector<T>& got, const std::vector<double>& expected,
                     const std::vector<double>& size, Worst& worst) const {
     for (std::size_t i = 0; i < got.size(); ++i) {
@@ -274,7 +274,7 @@ class Network {
   Case case_;
 };
 
-// The same call gives the same bits.
+// Checks that the same call gives the same bits.
 void check_repeats(Checks& checks) {
   const std::size_t rows = checks.size(512, 16), inputs = checks.size(768, 24);
   const std::size_t outputs = checks.size(3072, 40);

@@ -1,5 +1,5 @@
-// The kernels checked on the GPU at hand, then timed (kHelp). Exit codes: 0 all passed, 1 something
-// failed, 2 options that there are not, 3 there is no GPU and nothing was measured.
+// Checks and then times the kernels on this machine's GPU (kHelp). Exit codes: 0 all passed, 1 a
+// failure, 2 unknown options, 3 no GPU, so no measurement.
 #include <cstdio>
 #include <fstream>
 #include <map>

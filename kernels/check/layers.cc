@@ -1,4 +1,4 @@
-// Addition and activation, and batch normalisation, against the host twins in double.
+// Checks addition and activation, and batch normalisation, against the host reference in double.
 
 #include "kernels/reference/layers.h"
 #include "kernels/batch_norm.h"
@@ -56,12 +56,11 @@ void check_add(Checks& checks, Activation activation, std::size_t size, int a_of
 struct NormShape {
   std::size_t rows, channels;
   bool residual, relu;
-  int offset;           // of x, residual and gradients
-  float centre = 0.5f;  // of x
+  int offset;           // offset of x, residual and gradients
+  float centre = 0.5f;  // mean of x
 };
 
-// One forward and one backward pass: the arrays on the GPU, and what the twin makes of the same
-// values.
+// One forward and one backward pass: arrays on the GPU, and the reference's values.
 template <typename T>
 class NormCase {
  public:
@@ -113,7 +112,7 @@ class NormCase {
     return plane;
   }
 
-  // What there is one of per channel; returns how far an element before the activation may be off.
+  // Compares the values per channel. Returns the allowed error of the activation's input.
   std::vector<double> compare_channels(const NormedPlane& plane, const NormedOutput& expected,
                                        const NormedGradients& back, Worst& worst) {
     const auto got_mean = mean_.get();
@@ -146,7 +145,7 @@ class NormCase {
     for (std::size_t i = 0; i < z.size(); ++i) {
       const std::size_t c = i % shape_.channels;
       worst.take(to_float(got_y[i]), expected.y[i], 2 * half_step<T>(expected.y[i]) + slack[c]);
-      // Where z is a hair from 0 the relu may have cut differently.
+      // If z is close to 0, the relu may have cut differently.
       if (shape_.relu && std::fabs(z[i]) < slack[c]) continue;
       const double scale = std::fabs(plane.gamma[c] * got_inverse[c]) + 1;
       worst.take(to_float(got_dx[i]), back.dx[i], 2 * half_step<T>(back.dx[i]) + 2e-4 * scale);
@@ -229,7 +228,7 @@ void check_type(Checks& checks) {
   }
 }
 
-// relu goes back from what it gave as well, and a NaN stays one.
+// Checks that relu's gradient also works from its output, and that a NaN stays one.
 void check_relu(Checks& checks) {
   auto a = random_elements<float>(5000, 1);
   const auto dy = random_elements<float>(5000, 3);

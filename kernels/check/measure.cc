@@ -29,7 +29,7 @@ class Timing {
 
   std::int64_t elements(std::int64_t large) const { return large_ ? large : 20011; }
 
-  // Runs in turns with what it replaces, so that both meet the same clock of the GPU.
+  // Times `run` in turns with the kernels that it replaces, so that both see the same GPU clock.
   void row(TimedCase timed, const std::function<void()>& run,
            const std::function<void()>& unfused = {}) {
     if (!timed.failed.empty()) return to_.cases.push_back(std::move(timed));
@@ -54,7 +54,7 @@ class Timing {
 
 std::string millions(std::int64_t n) { return std::to_string(n / 1'000'000) + " M"; }
 
-// Values that are no zeros, quickly.
+// Returns values other than zero, quickly.
 template <typename T>
 std::vector<T> some(std::int64_t n, float scale = 1) {
   const auto few = random_elements<float>(4096, 1);
@@ -92,7 +92,7 @@ void time_blocks(Timing& timing, std::int64_t n) {
   });
 }
 
-// One launch for the bucket against one for each of its tensors.
+// Times one launch for the bucket against one for each of its tensors.
 void time_updates(Timing& timing, std::int64_t n) {
   DeviceArray<float> weights(some<float>(n)), gradients(some<float>(n, 1e-3f));
   DeviceArray<float> first(std::vector<float>(static_cast<std::size_t>(n)));
@@ -102,7 +102,7 @@ void time_updates(Timing& timing, std::int64_t n) {
     return FlatBucket{weights.data() + at, gradients.data() + at, first.data() + at,
                       second.data() + at, count};
   };
-  const std::int64_t tensor = (n + 160) / 161;  // as many as ResNet-50 has
+  const std::int64_t tensor = (n + 160) / 161;  // ResNet-50 has 161 tensors
   const auto row = [&](const char* name, double bytes, auto update) {
     timing.row(
         {std::string(name) + ", " + millions(n),
@@ -129,7 +129,7 @@ void time_updates(Timing& timing, std::int64_t n) {
 
 void time_dgc(Timing& timing, std::int64_t n) {
   const std::int64_t kept = n / 1000;
-  // Gradients are small beside the residuals, so that thresholds move as in training.
+  // Gradients are small compared with residuals, so that thresholds move as in training.
   DeviceArray<float> velocity(some<float>(n)), residual(some<float>(n)),
       gradient(some<float>(n, 1e-3f));
   DgcPlan plan;
@@ -178,7 +178,7 @@ void time_sparse(Timing& timing, std::int64_t n, int ranks) {
       [&] { require(sparse_apply(plan, apply, nullptr)); });
 }
 
-// Batch normalisation with addition and relu in its passes, against itself and addition with relu.
+// Times batch normalisation fused with addition and relu, against separate kernels.
 void time_batch_norm(Timing& timing, std::int64_t rows, std::int32_t channels) {
   const std::int64_t n = rows * channels;
   DeviceArray<Bf16> x(some<Bf16>(n)), residual(some<Bf16>(n)), dy(some<Bf16>(n));
@@ -221,7 +221,7 @@ void time_batch_norm(Timing& timing, std::int64_t rows, std::int32_t channels) {
       });
 }
 
-// y = gelu(x w^T + b) in one product, against the product and an activation.
+// Times y = gelu(x w^T + b) in one product, against the product and an activation.
 void time_product(Timing& timing, std::int64_t rows, std::int64_t inputs, std::int64_t outputs) {
   DeviceArray<Bf16> x(some<Bf16>(rows * inputs)), w(some<Bf16>(inputs * outputs, 0.01f));
   DeviceArray<Bf16> b(some<Bf16>(outputs)), y(static_cast<std::size_t>(rows * outputs));
@@ -268,7 +268,7 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
-// The best that memory gave, at any mix, in bytes a second.
+// Returns the highest rate of memory, at any mix, in bytes per second.
 double best_rate(const Measurements& measured) {
   double rate = 0;
   for (const Ceiling& ceiling : measured.ceilings) {

@@ -1,6 +1,6 @@
-// What checks of the kernels find; and what the kernels take: copies at the mixes of reads and
-// writes that the kernels have, launches, each kernel beside the bytes that it must move, and fused
-// kernels beside what they replace.
+// Results of the kernels' checks, and times of copies (with the kernels' mixes of reads and
+// writes), launches and kernels. Each kernel has the bytes that it must move; a fused one also has
+// the kernels that it replaces.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@ namespace syncline::kernels {
 struct CheckedCase {
   std::string name;
   bool passed = false;
-  std::string detail;  // by how much, or how many
+  std::string detail;  // the error, or the number of wrong elements
 };
 
 class Checks {
  public:
-  // `large`: sizes that occupy a GPU, which a CPU would be long at.
+  // `large`: sizes that occupy a GPU, too slow for a CPU.
   explicit Checks(bool large) : large_(large) {}
 
   std::size_t size(std::size_t on_gpu, std::size_t on_cpu) const {
@@ -35,7 +35,7 @@ class Checks {
   std::vector<CheckedCase> cases_;
 };
 
-// All checks, of a family of kernels or of every one.
+// Checks a family of kernels; check_all() checks every one.
 void check_blocks(Checks& checks);
 void check_dgc(Checks& checks);
 void check_pack(Checks& checks);
@@ -53,10 +53,10 @@ inline void check_all(Checks& checks) {
 struct TimeRange {
   double low = 0;
   double median = 0;
-  double high = 0;  // quarters of the runs are below `low` and above `high`
+  double high = 0;  // a quarter of the runs is below `low`, another above `high`
 };
 
-// Reads and writes of equal arrays, as fast as memory gives them.
+// Time of reading and writing equal arrays at the memory's speed.
 struct Ceiling {
   int reads = 1;
   int writes = 1;
@@ -66,27 +66,27 @@ struct Ceiling {
 
 struct TimedCase {
   std::string name;
-  std::string kind;  // of the kernel: pack, blocks, update, dgc_step, sparse_apply, layer, product
+  std::string kind;  // the kernel's: pack, blocks, update, dgc_step, sparse_apply, layer, product
   double elements = 0;
   double kept = 0;
-  double bytes = 0;  // that it must move
+  double bytes = 0;  // bytes that the kernel must move
   TimeRange seconds = {};
-  // What it replaces, as kernels of their own; 0: nothing.
+  // The separate kernels that it replaces; 0: none.
   double unfused_bytes = 0;
   TimeRange unfused_seconds = {};
-  std::string failed = {};  // why there are no times
+  std::string failed = {};  // the reason why there are no times
 };
 
 struct Measurements {
   double submit_seconds = 0;  // the host issues a kernel
-  double gap_seconds = 0;     // from one kernel to the next
+  double gap_seconds = 0;     // time between two kernels
   std::vector<Ceiling> ceilings;
   std::vector<TimedCase> cases;
 };
 
 Measurements measure_kernels(bool large);
 
-// The JSON of `calibrate kernels`. `rehearsal`: the times are not a GPU's.
+// Returns the JSON of `calibrate kernels`. `rehearsal`: the times are not a GPU's.
 std::string as_json(const Measurements& measured, const Checks& checks, const std::string& machine,
                     const std::string& date, const std::string& commit, bool rehearsal);
 

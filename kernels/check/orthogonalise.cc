@@ -1,5 +1,5 @@
-// Columns made orthogonal: of length 1, at right angles, each in the span of those given up to it;
-// zeros where the ones before it span it.
+// Checks orthogonalised columns: length 1, right angles, each in the span of the given ones up to
+// it, zeros if it depends on those before it.
 #include "kernels/kernels.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ double product(const std::vector<float>& a, const std::vector<float>& b, std::si
   return sum;
 }
 
-// The largest error of lengths, angles and spans, each in units of what fp32 allows.
+// Returns the largest error of lengths, angles and spans, as a multiple of fp32's allowed error.
 Worst error_of(const std::vector<float>& given, const std::vector<float>& made, std::size_t rank,
                std::size_t spanned) {
   Worst worst;

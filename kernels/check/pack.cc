@@ -1,5 +1,5 @@
-// Pack: every pair of types, size and offset, long lists, and what is no number. Division and the
-// timer.
+// Checks pack for every pair of types, size and offset, long lists, and values that are not finite.
+// Checks division and the timer.
 #include <chrono>
 #include <memory>
 
@@ -54,7 +54,7 @@ void check_types(Checks& checks) {
   check_list<From, To>(checks, "an infinity", {5000, 70}, 1, 0, INFINITY);
 }
 
-// The parts of a bucket go back to where they came from.
+// Checks that the parts of a bucket can be copied back.
 void check_back(Checks& checks) {
   const auto values = random_elements<float>(10007, 5);
   DeviceArray<float> bucket(values, 1);
@@ -82,8 +82,8 @@ void check_divide(Checks& checks, std::size_t size, float divisor, int offset) {
               wrong == 0 && device.intact(), std::to_string(wrong) + " differ");
 }
 
-// Spans take the time that they were asked to, and one that follows counts from the intended end of
-// the last. How much longer is no error: other programs run.
+// Checks that spans take the requested time, and that one that follows counts from the intended end
+// of the last. Longer times are no error: other programs run.
 void check_spans(Checks& checks, int spans, std::int64_t nanoseconds) {
   DeviceArray<TimerState> timer(std::vector<TimerState>(1, TimerState{0, 0}));
   require(timer_begin(timer.data(), false, nullptr));  // loads the kernels

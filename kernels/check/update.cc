@@ -1,5 +1,5 @@
-// Updates against the host twins: every rule, size and offset, three steps each. SGD and the
-// moments of Adam bit for bit; Adam's weights to a last bit, because the twin takes powers where
+// Checks updates against the host reference: every rule, size and offset, three steps each. SGD and
+// Adam's moments bit for bit; Adam's weights to a last bit, because the reference takes powers and
 // the kernel multiplies.
 #include "kernels/check/check.h"
 #include "kernels/kernels.h"
@@ -13,8 +13,8 @@ struct UpdateCase {
   int weights, gradients, first, second;  // offsets
 };
 
-// Launch returns a Status for the bucket; twin steps the vectors that it owns and returns the
-// moments (empty where the rule has none).
+// Checks one rule. `launch` returns a Status for the bucket. `twin` steps its own vectors and
+// returns the moments (empty if the rule has none).
 template <typename Launch, typename Twin>
 void check_rule(Checks& checks, const std::string& rule, const UpdateCase& shape, double slack,
                 Launch launch, Twin twin) {
@@ -40,7 +40,7 @@ void check_rule(Checks& checks, const std::string& rule, const UpdateCase& shape
       const double error = std::fabs(static_cast<double>(now[i]) - weights[i]);
       if (!(error <= slack * std::fabs(weights[i]) + (slack > 0 ? 1e-9 : 0))) ++wrong;
     }
-    weights = now;  // the next step starts from the same place
+    weights = now;  // the next step starts from equal weights
   }
   const bool intact =
       device_weights.intact() && device_gradients.intact() && first.intact() && second.intact();

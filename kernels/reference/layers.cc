@@ -7,11 +7,11 @@
 namespace syncline::kernels {
 namespace {
 
-// The normal distribution; erfc keeps the digits of its lower tail.
+// Returns the normal distribution; erfc keeps the digits of its lower tail.
 double phi(double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); }
 
 // phi(z) is nearly (1 + tanh(root * (z + cubic * z^3))) / 2.
-constexpr double kRoot = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // of 2 / pi
+constexpr double kRoot = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // root of 2 / pi
 constexpr double kCubic = 0.044715;
 
 double phi_by_tanh(double z) { return 0.5 * (1 + std::tanh(kRoot * (z + kCubic * z * z * z))); }
@@ -39,10 +39,10 @@ double activation_slope(Nonlinearity kind, double z) {
 
 namespace {
 
-// One channel's values in every row.
+// Returns the number of rows.
 std::size_t rows_of(const NormedPlane& plane) { return plane.x.size() / plane.channels; }
 
-// Before the activation.
+// Returns the activation's inputs.
 std::vector<double> pre_activations(const NormedPlane& plane, const NormedOutput& statistics) {
   std::vector<double> z(plane.x.size());
   for (std::size_t i = 0; i < z.size(); ++i) {
@@ -96,7 +96,7 @@ NormedGradients batch_norm_gradients(const NormedPlane& plane, const std::vector
     gradients.dbeta[i % plane.channels] += dz[i];
     gradients.dgamma[i % plane.channels] += dz[i] * normalised(i);
   }
-  // x moves y by itself, and through the mean and the deviation of its channel.
+  // x moves y directly, and through the mean and the deviation of its channel.
   gradients.dx.resize(dy.size());
   for (std::size_t i = 0; i < dy.size(); ++i) {
     const std::size_t c = i % plane.channels;

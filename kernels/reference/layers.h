@@ -6,18 +6,17 @@
 
 namespace syncline::kernels {
 
-// Activations and their slopes in double: the truth that the kernels' activations are held against.
-// kGeluTanh: gelu with tanh in place of the normal distribution (Hendrycks and Gimpel 2016), which
-// is what cublasLt's epilogues compute.
+// Activations and their slopes in double, the reference for the kernels'. kGeluTanh: gelu with tanh
+// in place of the normal distribution (Hendrycks and Gimpel 2016), as in cublasLt's epilogues.
 enum class Nonlinearity { kNone, kRelu, kGelu, kGeluTanh };
 
 double activated(Nonlinearity kind, double z);
 
-// d activated / dz; relu's is 0 at 0.
+// Returns d activated / dz; relu's is 0 at 0.
 double activation_slope(Nonlinearity kind, double z);
 
-// Batch normalisation (Ioffe and Szegedy, ICML 2015) over rows, in training, in double: the truth
-// that kernels/batch_norm.cu is held against.
+// Batch normalisation (Ioffe and Szegedy, ICML 2015) over rows, in training, in double: the
+// reference for kernels/batch_norm.cu.
 //
 //   y = f(gamma * (x - mean) / sqrt(variance + epsilon) + beta + residual)
 struct NormedPlane {
@@ -38,7 +37,7 @@ struct NormedOutput {
 
 struct NormedGradients {
   std::vector<double> dx;
-  std::vector<double> dresidual;  // what comes through the activation; empty without residual
+  std::vector<double> dresidual;  // gradient of the activation's input; empty without residual
   std::vector<double> dgamma;
   std::vector<double> dbeta;
 };
@@ -46,8 +45,8 @@ struct NormedGradients {
 NormedOutput batch_norm(const NormedPlane& plane);
 NormedGradients batch_norm_gradients(const NormedPlane& plane, const std::vector<double>& dy);
 
-// A linear layer with its activation, forward and backward, in double: the truth that
-// kernels/gemm_epilogue.cc is held against. Matrices are row-major.
+// A linear layer with its activation, forward and backward, in double: the reference for
+// kernels/gemm_epilogue.cc. Matrices are row-major.
 struct LinearLayer {
   std::size_t rows = 0;
   std::size_t inputs = 0;
@@ -69,12 +68,12 @@ struct LinearGradient {
 
 LinearOutput linear_output(const LinearLayer& layer, Nonlinearity activation);
 
-// Of z where x = f(z): (dy w) * f'(z), [rows][inputs]; its sum over the rows is the gradient of the
-// bias that z came with.
+// Returns the gradient of z with x = f(z): (dy w) * f'(z), [rows][inputs]. Its sum over the rows is
+// the gradient of the bias in z.
 LinearGradient linear_gradient_before(const LinearLayer& layer, const std::vector<double>& dy,
                                       Nonlinearity activation, const std::vector<double>& z);
 
-// Of w: dy^T x, [outputs][inputs]; and of b: the sum of dy over the rows.
+// Returns the gradients of w, dy^T x, [outputs][inputs], and of b, the sum of dy over the rows.
 LinearGradient linear_gradient_of_weights(const LinearLayer& layer, const std::vector<double>& dy);
 
 }  // namespace syncline::kernels

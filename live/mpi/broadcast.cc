@@ -1,12 +1,12 @@
-// MPI ends once the ranks know where rank 0 listens, so that a rank that dies later is found and
-// named by the control channel and not by MPI.
+// MPI ends once the ranks know rank 0's address. If a rank dies later, the control channel finds
+// and names it, not MPI.
 #include "live/mpi/broadcast.h"
 
 #include <mpi.h>
 
 namespace {
 
-// Whether a call went well; `failure` is told where it did not.
+// Returns true if a call succeeded; else puts its error into `failure`.
 bool done(int code, const char* call, std::string& failure) {
   if (code == MPI_SUCCESS) return true;
   char text[MPI_MAX_ERROR_STRING] = {};

@@ -18,6 +18,8 @@ import importlib as _importlib
 import json as _json
 import os as _os
 import re as _re
+import signal as _signal
+import sys as _sys
 from typing import Any, Mapping, Optional, Sequence, Union
 
 from syncline import _core
@@ -317,12 +319,34 @@ def _refuse(beside: str, **others: Any) -> None:
             raise InputError(f"calibrate(): {name}: does not go with {beside}", place=name)
 
 
+def _own_program() -> Optional[str]:
+    """The program that was built with the module: in the package of a wheel, or above a build's."""
+    package = _os.path.dirname(_os.path.realpath(_core.__file__))
+    for below in ("bin/syncline", "../../syncline"):
+        if _runs(path := _os.path.join(package, below)):
+            return path
+    return None
+
+
+def _runs(path: Optional[str]) -> bool:
+    return bool(path) and _os.access(path, _os.X_OK) and _os.path.isfile(path)
+
+
+def _main() -> None:
+    """Makes this process the program's: what `syncline` starts where pip installed it."""
+    program = _own_program()
+    if program is None:
+        _sys.exit("syncline: the package contains no program: install the wheel again")
+    for ignored in (_signal.SIGPIPE, _signal.SIGXFSZ):  # by Python, and by what it starts
+        _signal.signal(ignored, _signal.SIG_DFL)
+    _os.execv(program, [program, *_sys.argv[1:]])
+
+
 def _program() -> str:
-    """The program: SYNCLINE's, that of the build with the module, or the one on the path."""
+    """The program: SYNCLINE's, that of the module, or the one on the path."""
     import shutil
-    built = _os.path.join(_os.path.dirname(_os.path.realpath(_core.__file__)), "..", "..", "syncline")
-    for path in (_os.environ.get("SYNCLINE"), built, shutil.which("syncline")):
-        if path and _os.access(path, _os.X_OK) and _os.path.isfile(path):
+    for path in (_os.environ.get("SYNCLINE"), _own_program(), shutil.which("syncline")):
+        if _runs(path):
             return path
     raise MachineError("validate(): the program syncline is not on the path; it starts the ranks: "
                        "install it, or set SYNCLINE to its path")

@@ -23,8 +23,8 @@ DrawnPart below_numbers(const PlotLayout& at, std::string& grid) {
   return below;
 }
 
-// Writes the names below the plot: upright where there is no room for them beside each other, as
-// many as can be read.
+// Writes the names below the plot: upright if they are too wide to be next to each other, and only
+// the readable share of them.
 DrawnPart below_names(const std::vector<std::string>& names, const PlotLayout& at) {
   const double foot = at.foot();
   const double widest = width_of(names);
@@ -44,7 +44,7 @@ DrawnPart below_names(const std::vector<std::string>& names, const PlotLayout& a
   return below;
 }
 
-// Writes the ticks beside the plot, and adds their lines to the grid.
+// Writes the ticks left of the plot, and adds their lines to the grid.
 std::string beside_numbers(const PlotLayout& at, std::string& grid) {
   std::string text;
   for (const auto& tick : at.up.ticks(8)) {
@@ -65,7 +65,7 @@ std::string lane_names(const Figure& figure, const PlotLayout& at) {
   return text;
 }
 
-// Draws two strokes where a bar is broken, and writes its end behind them.
+// Draws two strokes at each broken bar, and writes its end after them.
 std::string broken_bars(const Figure& figure, const PlotLayout& at) {
   std::string text, strokes;
   for (const auto& [lane, end] : at.broken) {

@@ -8,7 +8,7 @@
 
 namespace syncline::reports::chart {
 
-// A part of a drawing, and where it ends: pixels from the top.
+// A part of a drawing and its lower end: pixels from the top.
 struct DrawnPart {
   std::string svg;
   double end = 0;

@@ -1,5 +1,5 @@
-// A figure before it is drawn: what is told, in the units of the program (seconds, bytes, bytes per
-// second), and how it is drawn, for a file of its own or inside a page.
+// A figure before it is drawn: its values in the units of the program (seconds, bytes, bytes per
+// second), and its drawing as SVG, for a file or inside a page.
 #pragma once
 
 #include <cstddef>
@@ -9,24 +9,24 @@
 
 namespace syncline::reports::chart {
 
-// What an axis counts; says how its ticks are rounded and written.
+// The unit of an axis: decides how its ticks are rounded and written.
 enum class Unit { kNumber, kSeconds, kBytes, kBytesPerSecond, kPercent };
 
 struct ChartAxis {
   std::string title;
   Unit unit = Unit::kNumber;
-  bool logarithmic = false;  // values of nothing or below stand at its left or lower end
-  bool from_zero = false;    // shows the zero though no value comes near it
-  // Names instead of numbers: then values count them from 0, the first one leftmost or topmost.
+  bool logarithmic = false;  // values <= 0 lie at its left or lower end
+  bool from_zero = false;    // shows zero even if no value is near it
+  // Names instead of numbers: values then are indices, 0 the leftmost or topmost name.
   std::vector<std::string> names = {};
-  std::vector<std::size_t> best = {};  // of the names: those of the fastest, which get a star
-  // Where the axis ends though bars go on: those are broken there, their end is written. 0: none
-  // is.
+  std::vector<std::size_t> best = {};  // indices of names that get a star: the fastest
+  // End of the axis if bars go on beyond it: they are broken there, and their end is written. 0: no
+  // bar is broken.
   double cut = 0;
 };
 
-// Colours that can be told apart, also by the colour-blind, on white as on black. Series that need
-// no meaning count from 0; from the eighth on they are dashed.
+// Colours that can be told apart, also by the colour-blind, on white as on black. Series without a
+// meaning of their own take them from 0; from the eighth on they are dashed.
 enum Colour { kBlue, kVermilion, kGreen, kOrange, kPurple, kSky, kGrey, kColours };
 
 struct Point {
@@ -34,7 +34,7 @@ struct Point {
   double y = 0;
 };
 
-// Where a value lies with some certainty.
+// An interval of values at x.
 struct Whisker {
   double x = 0;
   double low = 0;
@@ -43,21 +43,21 @@ struct Whisker {
 
 // Points in order of x.
 struct Series {
-  std::string name;  // in the legend; empty: not there
+  std::string name;  // in the legend; empty: left out of it
   int colour = kBlue;
   std::vector<Point> points = {};
   bool line = true;                      // joins the points
-  bool steps = false;                    // by steps: a value stands until the next
+  bool steps = false;                    // a value holds until the next point
   bool dots = false;                     // shows the points themselves
-  std::vector<Point> hollow = {};        // dots that are not like the others
+  std::vector<Point> hollow = {};        // dots of exceptions
   std::vector<Whisker> band = {};        // shaded
   std::vector<Whisker> whiskers = {};    // a stroke each
-  std::vector<std::string> labels = {};  // of the points, where they have names
-  bool faint = false;                    // of many others, which only give the background
+  std::vector<std::string> labels = {};  // names of the points
+  bool faint = false;                    // one of many in the background
   bool dashed = false;
 };
 
-// Points that nothing joins.
+// Returns a series of points without a line.
 inline Series dotted(std::string name, int colour) {
   return {.name = std::move(name), .colour = colour, .line = false, .dots = true};
 }
@@ -70,7 +70,7 @@ struct Rule {
   int colour = kGrey;
 };
 
-// A stretch between two values: shaded across the whole figure.
+// A range between two values, shaded over the whole height of the figure.
 struct Stretch {
   std::string name;
   double from = 0;
@@ -78,18 +78,18 @@ struct Stretch {
   int colour = kGreen;
 };
 
-// What fills a lane of a figure whose upward axis has names: a part of a bar, an operation.
+// A rectangle in a lane of a figure with names on its upward axis: part of a bar, an operation.
 struct Box {
   int lane = 0;
   double from = 0;
   double to = 0;
   int colour = kBlue;
   std::string name = {};  // shown on a hover
-  std::string link = {};  // an id of the page that the box leads to
+  std::string link = {};  // id of the page's element that the box leads to
   bool low = false;       // only the lower third of the lane
 };
 
-// A cell of a heat map, both of whose axes have names.
+// A cell of a heat map; both of its axes have names.
 struct HeatCell {
   int column = 0;
   int lane = 0;
@@ -99,7 +99,7 @@ struct HeatCell {
 };
 inline constexpr int kShades = 7;
 
-// What a colour, or a shade, stands for where boxes and cells are drawn.
+// The meaning of a colour or shade of boxes and cells, for the legend.
 struct Key {
   std::string name;
   int colour = kBlue;
@@ -107,32 +107,29 @@ struct Key {
 };
 
 struct Figure {
-  std::string id;  // letters, digits and '-', of its own in a page
+  std::string id;  // letters, digits and '-'; unique in a page
   std::string title;
-  std::string note = {};  // how to read it, what was left out
+  std::string note = {};  // how to read it, which parts were left out
   ChartAxis across = {};
   ChartAxis up = {};
   std::vector<Series> series = {};
   std::vector<Rule> rules = {};
   std::vector<Stretch> stretches = {};
   std::vector<Box> boxes = {};
-  std::vector<Whisker> ends = {};  // of lanes, which x counts: where the end of each lies
+  std::vector<Whisker> ends = {};  // intervals of the ends of bars; x: the lane
   std::vector<HeatCell> cells = {};
   std::vector<Key> keys = {};
 };
 
-// A figure drawn as SVG: a plot with round ticks and units, its legend below it.
-//
-// What stands in the file for programs and for the page's script: each series has its points as
-// data-points="x,y x,y ..." and its name as data-name, each box data-from, data-to and data-name,
-// each cell data-value: figures in SI units with all digits. The plot has data-x and data-y, "lin"
-// or "log", the ends of the axis and what it counts. Everything is drawn: whoever fills a figure
-// sees to it that it is not too much.
-//
-// A whole document with its title and its colours.
+// Returns a figure drawn as SVG, a document with its title and colours: a plot with round ticks and
+// units, its legend below it.
+// The file holds data for programs and for the page's script, in SI units with all digits:
+// data-points="x,y x,y ..." and data-name of each series, data-from, data-to and data-name of each
+// box, data-value of each cell. The plot has data-x and data-y: "lin" or "log", the ends of the
+// axis and its unit. All of the figure is drawn: its maker keeps it small.
 std::string svg_file(const Figure& figure);
 
-// For a page that has palette_css() in its style sheet and the title outside.
+// Returns the drawing for a page that has palette_css() in its style sheet and the title outside.
 std::string svg_inline(const Figure& figure);
 
 }  // namespace syncline::reports::chart

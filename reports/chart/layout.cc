@@ -11,7 +11,7 @@ namespace {
 constexpr double kRight = 30;  // room on the right, for half a tick's label
 constexpr double kPlotHigh = 320;
 constexpr double kNames = 300;  // room for the names of lanes
-constexpr double kBold = 1.12;  // how much wider bold letters are
+constexpr double kBold = 1.12;  // width of bold letters / width of plain ones
 
 // Values that the axes must show.
 struct Values {
@@ -55,7 +55,7 @@ Values values_of(const Figure& figure) {
   return values;
 }
 
-// Finds the lanes whose bars go on beyond the axis, and their ends.
+// Returns the ends of the bars that go on beyond the axis, by lane.
 std::map<int, double> broken_lanes(const Figure& figure, const Scale& across) {
   std::map<int, double> broken;
   if (figure.across.cut <= 0) return broken;

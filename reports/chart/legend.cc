@@ -10,7 +10,7 @@
 namespace syncline::reports::chart {
 namespace {
 
-// Owns the rows of entries, of which the last is being filled.
+// Owns the rows of entries; the last row is being filled.
 class LegendRows {
  public:
   LegendRows(double left, double top) : left_(left), x_(left), y_(top) {}
@@ -67,7 +67,7 @@ DrawnPart legend_svg(const Figure& figure, const PlotLayout& at, double above) {
   for (const auto& rule : figure.rules) {
     rows.put(rule.name, "<path class=\"" + line_class(rule.colour, true) + "\" d=\"M0 0h22\"/>");
   }
-  std::set<std::string> told;  // several stretches may be of one kind
+  std::set<std::string> told;  // several stretches may have the same name
   for (const auto& stretch : figure.stretches) {
     if (!told.insert(stretch.name).second) continue;
     rows.put(stretch.name, "<rect class=\"band " + colour_class("c", stretch.colour) +

@@ -7,8 +7,8 @@
 
 namespace syncline::reports::chart {
 
-// Draws the entries side by side, as many as fit into a line. `above`: pixels to the end of all
-// that stands above it.
+// Draws the entries side by side, in lines as wide as the drawing. `above`: the end of the parts
+// above it, in pixels from the top.
 DrawnPart legend_svg(const Figure& figure, const PlotLayout& at, double above);
 
 }  // namespace syncline::reports::chart

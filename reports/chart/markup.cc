@@ -5,7 +5,7 @@
 namespace syncline::reports::chart {
 namespace {
 
-// U+FFFE and U+FFFF are UTF-8 but no letters of XML.
+// Replaces U+FFFE and U+FFFF, which are UTF-8 but no characters of XML.
 std::string of_xml(std::string whole) {
   for (const char* none : {"\xef\xbf\xbe", "\xef\xbf\xbf"}) {
     for (std::size_t at = whole.find(none); at != std::string::npos; at = whole.find(none)) {
@@ -15,7 +15,7 @@ std::string of_xml(std::string whole) {
   return whole;
 }
 
-// Shades from this one on are written upon in the page's own colour.
+// Text in cells from this shade on has the colour of the page.
 constexpr int kDeep = 4;
 
 template <std::size_t size>
@@ -41,18 +41,18 @@ std::string theme(const char* paper, const char* ink, const char* thin,
          "\n";
 }
 
-constexpr double kSize = 12;  // pixels, as palette_css() has it
+constexpr double kSize = 12;  // pixels, as in palette_css()
 
 bool goes_on(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
-// The letter that begins at a place, all its bytes.
+// Returns the letter that begins at `at`, with all its bytes.
 std::string_view letter_at(std::string_view text, std::size_t at) {
   std::size_t end = at + 1;
   while (end < text.size() && goes_on(text[end])) ++end;
   return text.substr(at, end - at);
 }
 
-// In parts of the size, as DejaVu Sans has them; Arial and Helvetica are narrower.
+// Returns a letter's width / font size, of DejaVu Sans; Arial and Helvetica are narrower.
 double breadth_of(std::string_view letter) {
   constexpr std::string_view kNarrow = "fijlrtIJ .,:;'`|!()[]/\\-";
   constexpr std::string_view kBroad = "mwMWQOG@%&#<>=+~^";

@@ -1,4 +1,4 @@
-// What all markup of figures and pages shares: names of others inside it, and colours.
+// Markup shared by figures and pages: escaped names, and colours.
 #pragma once
 
 #include <array>
@@ -10,35 +10,35 @@
 
 namespace syncline::reports::chart {
 
-// Fit for the text and the attributes of HTML and XML alike: markup's own letters are spelt out,
-// control characters are blanks but those in `keep`, what is not UTF-8 is replaced by U+FFFD.
+// Returns text that is safe in text and attributes of HTML and XML: its special letters are
+// escaped, control characters except those in `keep` become blanks, invalid UTF-8 becomes U+FFFD.
 std::string escaped(std::string_view text, std::string_view keep = "");
 
-// Before the name of what is best.
+// The sign before the name of the best.
 inline constexpr const char* kStar = "\xe2\x98\x85 ";
 
-// How many letters a UTF-8 text has.
+// Returns how many letters a UTF-8 text has.
 std::size_t letters_of(std::string_view text);
 
 // The colours of all figures, in light and in dark: "#0072b2". By Okabe and Ito (Color Universal
-// Design, 2008), the grey of our own; on dark, each lightened until it stands out as well.
+// Design, 2008), with a grey of our own; on dark, each is lighter for the same contrast.
 extern const std::array<const char*, kColours> kOnWhite;
 extern const std::array<const char*, kColours> kOnBlack;
-// From nothing to much of one blue.
+// Shades of one blue, from none to full.
 extern const std::array<const char*, kShades> kShadesOnWhite;
 extern const std::array<const char*, kShades> kShadesOnBlack;
 
-// The style sheet that what svg.cc draws needs: classes c0.. fill, l0.. stroke, h0.. shade. Prints
+// Returns the style sheet of drawings by svg.cc: classes c0.. fill, l0.. stroke, h0.. shade. Prints
 // are always light.
 std::string palette_css();
 
-// How much room text takes in a figure, and where it breaks: names are never cut.
+// Widths and line breaks of text in a figure: names are never shortened.
 
-// Pixels that a text takes at most in the wider of the usual fonts, at the size of a figure's text.
+// Returns a text's width in pixels, an upper limit: that of the wider of the usual fonts.
 double width_of(std::string_view text);
 
-// A text on lines of at most so many pixels, broken at blanks, and inside a word only where it
-// alone is wider. Nothing of it is left out; an empty text has one line.
+// Returns a text in lines of at most `room` pixels, broken at blanks; inside a word only if the
+// word is wider than a line. An empty text has one line.
 std::vector<std::string> lines_of(std::string_view text, double room);
 
 }  // namespace syncline::reports::chart

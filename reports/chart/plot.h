@@ -8,8 +8,8 @@
 
 namespace syncline::reports::chart {
 
-// Draws the marks as a drawing inside the drawing: it cuts off all that lies outside, and the
-// page's script zooms by its viewBox alone.
+// Draws the marks as a drawing inside the drawing: it cuts off the parts outside, and the page's
+// script zooms by its viewBox alone.
 std::string plot_svg(const Figure& figure, const PlotLayout& at);
 
 }  // namespace syncline::reports::chart

@@ -13,7 +13,7 @@ struct Counted {
   const char* name = "";
 };
 
-// Of each kind of axis, the largest first.
+// Units by kind of axis, the largest first.
 const std::vector<Counted> kUnits[] = {
     {{1, ""}},
     {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}},
@@ -21,7 +21,7 @@ const std::vector<Counted> kUnits[] = {
     {{1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}, {1, "B/s"}},
     {{1, "%"}}};
 
-// The largest of which the value is at least one.
+// Returns the largest unit that is at most the value.
 Counted counted_in(Unit unit, double value) {
   const auto& units = kUnits[static_cast<std::size_t>(unit)];
   for (const Counted& one : units) {
@@ -39,7 +39,7 @@ std::string with_unit(Unit unit, double value, int digits = 6) {
 }  // namespace
 
 std::string value_text(Unit unit, double value) {
-  // Before the point there may be more.
+  // All digits before the point are written.
   const double counted = std::abs(value) / counted_in(unit, value).size;
   const int whole = counted < 1 ? 1 : 1 + static_cast<int>(std::log10(counted));
   return with_unit(unit, value, std::max(4, whole));
@@ -69,7 +69,7 @@ Scale::Scale(const ChartAxis& axis, const std::vector<double>& values)
   widen();
 }
 
-// A little air above and below, so that nothing lies on the frame.
+// Adds some space above and below, so that no value lies on the frame.
 void Scale::widen() {
   if (logarithmic_) {
     const double air = most_ / least_ < 1 + 1e-9 ? 2 : std::pow(most_ / least_, 0.02);
@@ -77,7 +77,7 @@ void Scale::widen() {
     most_ *= air;
     return;
   }
-  // What is counted (nodes, evaluations) need not begin at nothing, what is measured does.
+  // An axis of counts (nodes, evaluations) need not begin at 0; one of measured values does.
   const bool near = least_ >= 0 && least_ < most_ / 2 && axis_.unit != Unit::kNumber;
   const bool zero = axis_.from_zero || near;
   if (zero) {
@@ -107,7 +107,7 @@ std::vector<Tick> Scale::ticks(int wanted) const {
   return ticks.size() < kEnough ? by_steps(wanted) : ticks;
 }
 
-// Powers of two of bytes, else of ten, with twice and five times these between where they are few.
+// Returns ticks at powers of two for bytes, else of ten; between few of these, at 2 and 5 times.
 std::vector<Tick> Scale::by_factors(int wanted) const {
   const bool bytes = axis_.unit == Unit::kBytes;
   const double base = bytes ? 2 : 10;

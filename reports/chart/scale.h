@@ -1,4 +1,4 @@
-// From values to pixels, and where the ticks stand: at round values, written with their unit.
+// Converts values to pixels, and places ticks at round values, written with their unit.
 #pragma once
 
 #include <array>
@@ -17,21 +17,21 @@ struct Tick {
 
 class Scale {
  public:
-  // Holds all of `values`; what is not finite, or not above 0 on a logarithmic axis, does not
-  // count. A single value stands in a window of its own.
+  // Makes a scale that holds all of `values`. Values that are not finite, or not above 0 on a
+  // logarithmic axis, are ignored. A single value lies in the middle of a range around it.
   Scale(const ChartAxis& axis, const std::vector<double>& values);
 
-  // From 0 (the least) to 1.
+  // Returns the position of a value: 0 (the least) to 1.
   double share(double value) const;
 
   double least() const { return least_; }
   double most() const { return most_; }
   bool logarithmic() const { return logarithmic_; }
 
-  // Round values within, at most about `wanted`.
+  // Returns round values in the range, about `wanted` of them at most.
   std::vector<Tick> ticks(int wanted) const;
 
-  // The axis' title with the unit that the ticks count, where they do not carry their own.
+  // Returns the axis' title, with the unit of its ticks unless they carry their own.
   std::string title() const;
 
  private:
@@ -45,7 +45,7 @@ class Scale {
   double most_ = 1;
 };
 
-// The number's characters as std::to_chars has them, which asks no locale.
+// Returns the number as std::to_chars writes it, independent of the locale.
 template <typename... How>
 std::string chars_of(double value, How... how) {
   std::array<char, 400> text{};  // the largest double has 309 digits
@@ -53,10 +53,10 @@ std::string chars_of(double value, How... how) {
   return {text.data(), end.ptr};
 }
 
-// A value with its unit, in four digits: "3.214 s".
+// Returns a value with its unit, in four digits: "3.214 s".
 std::string value_text(Unit unit, double value);
 
-// 1, 2 or 5 times a power of ten, at least so much. Requires a value above 0.
+// Returns the least of 1, 2 or 5 times a power of ten from `least` on. Requires least > 0.
 double round_step(double least);
 
 }  // namespace syncline::reports::chart

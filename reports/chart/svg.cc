@@ -12,9 +12,9 @@ namespace syncline::reports::chart {
 namespace {
 
 constexpr double kHead = 30;    // pixels of a document's title
-constexpr double kTitle = 0.8;  // share of a line's letters that fit at a title's size
+constexpr double kTitle = 0.8;  // factor on a line's width: the title's letters are larger
 
-// Draws a figure; `head`: ahead of it, in as many pixels.
+// Draws a figure below `head`, which is `head_high` pixels high.
 std::string drawing(const Figure& figure, const std::string& head, double head_high) {
   const PlotLayout at(figure, kTop + head_high);
   const DrawnPart axes = axes_svg(figure, at);

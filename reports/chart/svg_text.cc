@@ -10,7 +10,7 @@
 namespace syncline::reports::chart {
 namespace {
 
-constexpr int kDashes = 4;  // kinds of lines, the full one among them
+constexpr int kDashes = 4;  // kinds of lines, with the solid one
 
 }  // namespace
 

@@ -6,29 +6,29 @@
 
 namespace syncline::reports::chart {
 
-inline constexpr double kLine = 14;  // pixels of one text that has several lines
+inline constexpr double kLine = 14;  // pixels of a line in a text of several lines
 
-// Keeps strokes as thick where a reader zooms.
+// Keeps the width of strokes when a reader zooms.
 inline constexpr const char* kUnscaled = " vector-effect=\"non-scaling-stroke\"";
 
 // Writes pixels to a tenth; a whole number without a point.
 std::string px(double value);
-// Writes one attribute, a blank ahead of it.
+// Writes one attribute with a blank before it.
 std::string attribute(const char* name, const std::string& value);
 
-// Writes text at a place; `more`: further attributes.
+// Writes text at a position; `more`: further attributes.
 std::string written(double x, double y, const char* anchor, const std::string& text,
                     const std::string& more = "");
-// Writes lines below each other, the first at this height.
+// Writes lines below each other, the first at height `y`.
 std::string written(double x, double y, const char* anchor, const std::vector<std::string>& lines,
                     const std::string& more = "");
-// Measure lines together, in pixels.
+// Returns the height or width of these lines together, in pixels.
 double height_of(const std::vector<std::string>& lines);
 double width_of(const std::vector<std::string>& lines);
 
-// Names the class of a colour that fills ('c') or strokes ('l').
+// Returns the class of a colour that fills ('c') or strokes ('l').
 std::string colour_class(const char* letter, int colour);
-// Names the classes of a line. Series beyond the colours share them, by other strokes.
+// Returns the classes of a line. Series beyond the number of colours share them, with other dashes.
 std::string line_class(int colour, bool dashed);
 
 }  // namespace syncline::reports::chart

@@ -17,7 +17,7 @@ namespace {
 using job::ObservedExchange;
 using job::Step;
 
-// The step that stands for the job, or nullptr for a model file.
+// Returns the step that represents the job, or nullptr for a model file.
 const Step* typical(const ImportedJob& job) {
   if (job.observed.ranks.empty() || job.observed.ranks.front().steps.empty()) return nullptr;
   return &job::typical_step(job.observed.ranks.front());
@@ -47,7 +47,7 @@ std::string ranks_text(const job::Observed& observed) {
   return std::to_string(read) + " of " + plural(world, "rank") + " read";
 }
 
-// Of the collectives that carry gradients.
+// Returns the bytes of the collectives that carry gradients.
 Bytes bucket_bytes(const Step& step) {
   Bytes bytes = 0;
   for (const ObservedExchange& exchange : step.exchanges) {
@@ -65,7 +65,7 @@ std::string steps_text(const ImportedJob& job, const Step& step) {
   std::string text = plural(steps.size(), "step") + ": " + range(&Step::gpu) + " on the GPU";
   const bool timed = std::ranges::any_of(steps, [](const Step& one) { return one.cpu > 0; });
   if (timed) text += ",\n             " + range(&Step::cpu) + " on the CPU";
-  if (steps.size() > 1) text += "; step " + std::to_string(step.number) + " stands for them";
+  if (steps.size() > 1) text += "; step " + std::to_string(step.number) + " is representative";
   return text;
 }
 
@@ -79,7 +79,7 @@ std::string facts(const ImportedJob& job) {
   if (whole) text += "  layout     " + job::layout_text(*whole, job.observed.world_size) + "\n";
   const std::string own = job::own_collectives(*step);
   if (!own.empty() && !whole)
-    text += "  job        not plain data-parallel: " + own + " a step of its own\n";
+    text += "  job        not plain data-parallel: " + own + " per step of its own\n";
   const Bytes told = job::gradient_bytes(*step);
   const Bytes sent = bucket_bytes(*step);
   text += "  gradients  " + count_text(step->gradients.size()) + ", " + bytes_text(told);
@@ -94,12 +94,12 @@ std::string facts(const ImportedJob& job) {
   return text;
 }
 
-// Where a step goes, in the order in which it goes there.
+// A part of a step. kParts has them in order of time.
 struct Part {
   const char* name;
   const char* key;
   Seconds Step::*seconds;
-  bool inside = false;  // of the part above it
+  bool inside = false;  // part of the one above it
 };
 
 constexpr Part kParts[] = {
@@ -130,11 +130,11 @@ Grid parts_grid(const Step& step) {
   }
   add("the step on the GPU", step.gpu, sum, true);
   const Seconds idle = step.idle + step.between_idle;
-  if (idle > 0) add("  of it nothing runs (host)", idle, idle);
+  if (idle > 0) add("  GPU idle (host-bound)", idle, idle);
   return grid;
 }
 
-// "0, 1", "0, 4, ... 12".
+// Returns "0, 1", "0, 4, ... 12".
 std::string ranks_text_of(const job::RankGroup& group) {
   constexpr std::size_t kShown = 4;
   std::string text;
@@ -147,8 +147,8 @@ std::string ranks_text_of(const job::RankGroup& group) {
   return text.empty() ? "not told" : text;
 }
 
-// What each group of ranks is for, and what it took. Of groups that the first rank is not in,
-// those alone of which several ranks were read.
+// Returns a table of the groups of ranks: their role, traffic and times. Groups without the first
+// rank are listed only if several of their ranks were read.
 Table groups_of(const job::Observed& observed) {
   using enum Kind;
   Table groups{columns(both("group", "role"), kept("name"), kept("description"),
@@ -173,7 +173,7 @@ Table groups_of(const job::Observed& observed) {
   return groups;
 }
 
-// A collective's true time is known once several ranks were read, else only what bounds it.
+// Returns a table of collectives; their true time is known if several ranks were read.
 Table exchanges_of(const ImportedJob& job, const Step& step, bool sums_alone = false) {
   using enum Kind;
   const bool several = job.observed.ranks.size() > 1;
@@ -238,8 +238,8 @@ std::string next_commands(const ImportedJob& job) {
          "\n             syncline tune " + job.out + " --emit pytorch\n";
 }
 
-// "A step takes 196 ms, and 12 % of it waits for collectives; predicted: 200 ms (+1.9 %)." The
-// prediction takes the computation from the trace, so a rank alone has none worth saying.
+// Returns "A step takes 196 ms, and 12 % of it waits for collectives; predicted: 200 ms (+1.9 %)."
+// The prediction takes the computation from the trace, so it is left out for a single rank.
 std::string step_sentence(const ImportedJob& job, const Step& step) {
   std::string text = "A step takes " + seconds_text(step.gpu);
   text += ", and " + share_text(100 * step.exposed / step.gpu) + " of it waits for collectives";
@@ -338,7 +338,7 @@ Json json_of(const ImportedJob& job) {
 }  // namespace
 
 Answer answer_of(const ImportedJob& job) {
-  // The scenario's own notes stand under headings of theirs.
+  // The scenario's own notes have headings of their own.
   std::vector<std::string> warnings = job.evaluated.warnings;
   std::erase_if(warnings, [&](const std::string& warning) {
     const auto in = [&](const std::vector<std::string>& said) {

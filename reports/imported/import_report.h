@@ -1,5 +1,5 @@
-// The answer of `syncline import`: what a job left behind, in figures, and the scenario that was
-// made of it, evaluated beside what was measured.
+// The answer of `syncline import`: figures read from a job's files, and the scenario made of them,
+// evaluated and compared with the measured steps.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ struct ImportedJob {
   job::Observed observed;
   job::Imported imported;
   measure::Report evaluated;  // the scenario's rows
-  std::string out;            // the file that was written; empty: none
+  std::string out;            // path of the written file; empty: none
 };
 
-// Table: the steps, where the typical one goes, its buckets, which rule explains them, how long the
-// other ranks waited, what was assumed, the scenario's rows. CSV: one line a collective of the
-// typical step.
+// Returns the answer. Table: the steps, the parts of the typical one, its buckets and the rule that
+// explains them, waiting of other ranks, assumptions, the scenario's rows. CSV: one line per
+// collective of the typical step.
 Answer answer_of(const ImportedJob& job);
 
 }  // namespace syncline::reports

@@ -1,4 +1,4 @@
-// The answer of `init`: a scenario to begin with, and what was assumed for it.
+// The answer of `init`: a scenario to begin with, and its assumptions.
 #pragma once
 
 #include "imports/init.h"
@@ -6,8 +6,8 @@
 
 namespace syncline::reports {
 
-// Table: the scenario's name and the assumptions. CSV: one line an assumption. JSON: "assumed" and
-// "strategies", by name.
+// Returns the answer. Table: the scenario's name and the assumptions. CSV: one line per assumption.
+// JSON: "assumed" and "strategies", by name.
 Answer answer_of(const job::Begun& begun);
 
 }  // namespace syncline::reports

@@ -24,7 +24,7 @@ std::string answer_sentence(const tune::LiveReport& report) {
   const tune::Estimate& estimate = estimate_of(report);
   return quoted_name(report.best().name) +
          " is the best found: " + seconds_text(estimate.step_time) +
-         " a step as far as the evaluations tell, give or take " +
+         " per step as far as the evaluations tell, give or take " +
          share_text(100 * estimate.relative_deviation) + ".";
 }
 
@@ -35,7 +35,7 @@ std::string truth_sentence(const tune::LiveReport& report) {
               ? "A sweep measured all " + std::to_string(report.problem.candidates.size()) +
                     " candidates: there that takes "
               : "The emulated machine is known: in truth that takes ") +
-         seconds_text(truth.best) + " a step, " +
+         seconds_text(truth.best) + " per step, " +
          (regret < 1e-6 ? "the least of all candidates"
                         : percent_text(regret) + " over the best candidate (" +
                               seconds_text(truth.least) + ")") +
@@ -56,7 +56,7 @@ std::string end_sentence(const tune::LiveReport& report) {
 std::string emitted_sentence(const tune::LiveReport& report) {
   const tune::Emitted& emitted = *report.emitted;
   const std::string predicted =
-      "the model predicts " + seconds_text(emitted.step_time) + " a step when it is read back";
+      "the model predicts " + seconds_text(emitted.step_time) + " per step when it is read back";
   if (emitted.exact) {
     return report.emitted_dialect + " can express the best exactly; " + predicted + ".";
   }

@@ -8,11 +8,11 @@
 
 namespace syncline::reports {
 
-// What a search on a machine says: its answer, every evaluation in order, and where the figures
-// come from. The same text whether the search ran in one go or was resumed.
+// Returns the answer of a search on a machine: the best, every evaluation in order, and the source
+// of the figures. A resumed search gives the same text as one without a break.
 Answer answer_of(const tune::LiveReport& report);
 
-// The search, evaluation by evaluation.
+// Returns a chart of the step times, evaluation by evaluation.
 std::vector<Illustration> figures_of(const tune::LiveReport& report);
 
 }  // namespace syncline::reports

@@ -175,7 +175,7 @@ DeviceFit device_from_throughput(const Json& json, const std::string& file,
   }
   const double step = static_cast<double>(workload.batch) / samples_per_second;
   std::array<char, 48> source{};
-  std::snprintf(source.data(), source.size(), "%.6g samples a second", samples_per_second);
+  std::snprintf(source.data(), source.size(), "%.6g samples per second", samples_per_second);
   return {source.data(), workload.name, (workload.forward + backward_time(workload)) / step,
           std::nullopt, std::nullopt};
 }

@@ -26,7 +26,7 @@ std::vector<cost::MeasuredPoint> read_trace(const std::string& path);
 std::vector<cost::MeasuredPoint> trace_from_text(const std::string& name, const std::string& text);
 
 struct DeviceFit {
-  std::string source;  // the trace, or "250 samples a second"
+  std::string source;  // the trace, or "250 samples per second"
   std::string workload;
   double flops = 0;  // reached, floating-point operations per second
   // Traces: the tenth part of the gradients that were waited for at all came within this of the one

@@ -79,9 +79,9 @@ struct Explanation {
   std::string shortage;  // of memory (fitting.h); empty: all fit
 };
 
-// The strategies of these names, which the document has, evaluated by the model, each on what other
-// jobs leave of the fabric's links. Its sweep is ignored. `pinned`: how well a calibration's values
-// are known, which stand in the document.
+// Evaluates the document's strategies of these names by the model, each on the share that other
+// jobs leave of the fabric's links. Ignores its sweep. `fit_errors`: of the calibration in the
+// document.
 Explanation explained(const input::Document& document, Scenario scenario,
                       const std::vector<std::string>& names, const FitErrors& fit_errors);
 

@@ -74,7 +74,7 @@ Measurement summary(const std::vector<Seconds>& steps) {
 
 LiveObjective emulated_objective(std::function<Seconds(const Candidate&)> truth, double noise) {
   char source[64];
-  std::snprintf(source, sizeof source, "emulated, %g %% noise a step", noise * 100);
+  std::snprintf(source, sizeof source, "emulated, %g %% noise per step", noise * 100);
   return {source, [truth = std::move(truth), noise](const Candidate& candidate,
                                                     const Evaluation& evaluation) {
             const Seconds time = truth(candidate);

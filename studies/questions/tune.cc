@@ -89,6 +89,7 @@ Arguments search_arguments(Tune& question) {
            .help = "processes that share the search",
            .low = 1,
            .high = 4096,
+           .shown = "one per core",
            .group = group}};
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/run/jobs.h"
 #include "formats/input/document.h"
 #include "studies/layouts/layouts.h"
 #include "studies/layouts/utilisation.h"
@@ -31,7 +32,7 @@ struct Tune {
   bool layouts = false;
   std::optional<double> utilisation;  // asked for, as a share
   std::vector<std::int64_t> batches;  // of layouts: samples a micro-batch
-  int jobs = 1;
+  int jobs = run::cores();
   ObjectiveOptions objective;
 };
 

@@ -132,7 +132,7 @@ class FitSearch {
       const std::int64_t count = workload.micro_batches * (workload.batch / batch);
       const Json keys{{"batch", batch}, {"micro_batches", count}};
       const std::string words = "micro-batches of " + count_words(batch, "sample") + ", " +
-                                std::to_string(count) + " a step";
+                                std::to_string(count) + " per step";
       if (try_with(keys, {words}, true)) return true;
     }
     return false;

@@ -48,8 +48,8 @@ input::Document with_fitted(input::Document document, const std::vector<Fitted>&
 // come one after the other.
 class RowEvaluator {
  public:
-  // `pinned`: how well the fitted values are known; nothing: rows without intervals and lower
-  // bounds, for fits that cost the same row many times.
+  // `fit_errors`: of the fitted values; nothing: rows without intervals and lower bounds, for fits
+  // that evaluate the same row many times.
   RowEvaluator(const input::Document& document, std::vector<Fitted> fitted, ExecutorFactory factory,
                std::optional<FitErrors> fit_errors);
   ~RowEvaluator();

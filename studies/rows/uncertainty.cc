@@ -114,8 +114,8 @@ struct ShiftedNetwork {
   collective::LinkShift shift;  // of its links
 };
 
-// The network with small, or with large, messages at one end of what is likely. `pinned`: the
-// spread of both, where a calibration of the scenario says.
+// Returns the network with small, or with large, messages at one end of their likely range.
+// `fit_errors`: the spread of both, if the scenario was calibrated.
 ShiftedNetwork shifted_network(const Cluster& cluster, bool small, double deviations,
                                std::optional<double> fit_errors) {
   Cluster moved = cluster;

@@ -48,7 +48,7 @@ class Finder {
     std::vector<Strategy> same;
     for (std::size_t i = 1; i < list_.size(); ++i) same.push_back(list_[i].strategy);
     const auto first = static_cast<std::ptrdiff_t>(list_.size());
-    for (const Way& way : ways.find(said, same)) add_best(way);
+    for (const TrainingWay& way : ways.find(said, same)) add_best(way);
     std::stable_sort(list_.begin() + first, list_.end(), goes_first);
     compare();
     add_published();
@@ -132,7 +132,7 @@ class Finder {
   }
 
   // Adds the best that the framework can be told, and a file's of ours if it gains clearly more.
-  void add_best(const Way& way) {
+  void add_best(const TrainingWay& way) {
     std::optional<Settable> told, otherwise;
     for (Settable set : way.choices) {
       set.step = evaluator_.step_time(set.strategy);

@@ -18,6 +18,15 @@ constexpr std::size_t kCheapPiece = 32;
 constexpr std::size_t kKinds = 7;  // of fusion
 // Step times closer than this are alike: sums of the same durations in another order.
 constexpr double kRounding = 1e-9;
+// Candidates of a pruned walk that are chosen together if each takes milliseconds.
+constexpr std::size_t kWave = 32;
+
+// Returns whether a plan has thousands of operations.
+bool takes_long(const Workload& workload) {
+  constexpr double kMany = 2000;
+  const double passes = static_cast<double>(workload.micro_batches) * workload.parallel.parts();
+  return 2 * (passes + static_cast<double>(workload.tensors.size())) > kMany;
+}
 
 }  // namespace
 
@@ -29,10 +38,10 @@ Ranked evaluate_candidate(const Strategy& strategy, FusionKind kind, Evaluator& 
 
 std::vector<measure::Metrics> evaluate_all(const std::vector<Strategy>& strategies,
                                            Evaluator& evaluator, std::size_t piece,
-                                           const TuneOptions& options) {
+                                           const TuneOptions& options, const Progress& progress) {
   run::JobHooks hooks;
   hooks.interrupted = options.interrupted;
-  hooks.progress = options.progress;
+  if (progress) hooks.progress = progress;
   hooks.name = [&](std::size_t i) { return "'" + strategies[i].name + "'"; };
   const auto bytes_of = [&](std::size_t i) {
     return measure::metrics_bytes(evaluator.metrics_of(strategies[i]));
@@ -97,23 +106,58 @@ void CandidateWalk::report_progress(std::size_t seen, std::size_t candidates) co
 void CandidateWalk::walk() {
   tuned_.exhaustive = !pruned();
   const auto order = walking_order();
-  if (!pruned() && options_.parallel_map) {
+  const bool cheap = evaluator_.traits().cheap && order.size() <= kMaxCheap;
+  if (!pruned() && !cheap && options_.parallel_map) {
     walk_together(order);
     return;
   }
   tuned_.baseline = evaluate_candidate(tuned_.baseline.strategy, FusionKind::kBase, evaluator_);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    report_progress(i + 1, order.size());
-    const FusionChoice& point = points()[order[i]];
-    if (pruned() && (seen_[order[i]] || !can_matter(point))) continue;
-    if (options_.interrupted() || tuned_.evaluations >= budget()) {
-      tuned_.complete = false;
-      tuned_.left_bound = smallest_bound(order, i);
-      return;
-    }
-    keep(point, evaluate_candidate(space_.strategy_of(point), point.kind, evaluator_), order[i]);
-    seen_[order[i]] = true;
+  for (std::size_t place = 0; place < order.size();) {
+    const std::vector<std::size_t> wave = next_wave(order, place);
+    if (wave.empty()) return;
+    const std::size_t left = options_.interrupted() ? 0 : budget() - tuned_.evaluations;
+    const std::size_t done = evaluate_wave(order, wave, left);
+    if (done == wave.size()) continue;
+    tuned_.complete = false;
+    tuned_.left_bound = smallest_bound(order, wave[done]);
+    return;
   }
+}
+
+// Returns the places of the next candidates that may matter, by what was found before all of them:
+// the same ones however many processes share the work. Moves `place` behind them.
+std::vector<std::size_t> CandidateWalk::next_wave(const std::vector<std::size_t>& order,
+                                                  std::size_t& place) const {
+  const std::size_t size = pruned() && takes_long(scenario_.workload) ? kWave : 1;
+  std::vector<std::size_t> wave;
+  for (; place < order.size() && wave.size() < size; ++place) {
+    report_progress(place + 1, order.size());
+    if (pruned() && (seen_[order[place]] || !can_matter(points()[order[place]]))) continue;
+    wave.push_back(place);
+  }
+  return wave;
+}
+
+// Evaluates at most `left` candidates of a wave, in order. Returns how many.
+std::size_t CandidateWalk::evaluate_wave(const std::vector<std::size_t>& order,
+                                         const std::vector<std::size_t>& wave, std::size_t left) {
+  std::vector<Strategy> strategies;
+  for (std::size_t i = 0; i < std::min(wave.size(), left); ++i) {
+    strategies.push_back(space_.strategy_of(points()[order[wave[i]]]));
+  }
+  const bool together = strategies.size() > 1 && options_.parallel_map;
+  std::vector<measure::Metrics> metrics;
+  if (together) metrics = evaluate_all(strategies, evaluator_, 1, options_, {});
+  const std::size_t done = together ? metrics.size() : strategies.size();
+  for (std::size_t i = 0; i < done; ++i) {
+    const std::size_t index = order[wave[i]];
+    const FusionChoice& point = points()[index];
+    if (!together && i > 0 && options_.interrupted()) return i;
+    measure::Metrics own = together ? metrics[i] : evaluator_.metrics_of(strategies[i]);
+    keep(point, {{std::move(own)}, std::move(strategies[i]), point.kind}, index);
+    seen_[index] = true;
+  }
+  return done;
 }
 
 // Evaluates all candidates at once, as far as the budget goes; an interruption leaves out the last.
@@ -125,7 +169,7 @@ void CandidateWalk::walk_together(const std::vector<std::size_t>& order) {
     strategies.push_back(space_.strategy_of(points()[order[i]]));
   }
   const std::size_t piece = evaluator_.traits().cheap ? kCheapPiece : 1;
-  const auto metrics = evaluate_all(strategies, evaluator_, piece, options_);
+  const auto metrics = evaluate_all(strategies, evaluator_, piece, options_, options_.progress);
   if (metrics.empty()) {
     tuned_.baseline = evaluate_candidate(tuned_.baseline.strategy, FusionKind::kBase, evaluator_);
   } else {

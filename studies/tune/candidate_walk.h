@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <utility>
 #include <vector>
@@ -20,11 +21,14 @@ bool shorter(Seconds a, Seconds b);
 
 Ranked evaluate_candidate(const Strategy& strategy, FusionKind kind, Evaluator& evaluator);
 
+// Is told how many strategies are done, and of how many; empty: is told nothing.
+using Progress = std::function<void(std::size_t, std::size_t)>;
+
 // Evaluates the strategies by `evaluator`, `piece` at a time, elsewhere if the options have a
 // parallel map. Returns the first ones without a gap if interrupted.
 std::vector<measure::Metrics> evaluate_all(const std::vector<Strategy>& strategies,
                                            Evaluator& evaluator, std::size_t piece,
-                                           const TuneOptions& options);
+                                           const TuneOptions& options, const Progress& progress);
 
 // The fastest candidate of one configuration and one kind of fusion.
 struct GroupBest {
@@ -41,7 +45,7 @@ class CandidateWalk {
   CandidateWalk(const Scenario& scenario, const Search& search, const TuneOptions& options,
                 Evaluator& evaluator, Tuned& tuned);
 
-  // Evaluates candidates one after the other, or together where none is left out.
+  // Evaluates the candidates that may matter.
   void walk();
 
   // Walks on until twice as many of the best are certain.
@@ -68,6 +72,10 @@ class CandidateWalk {
   // Returns the smallest bound of the candidates from place `first` of the order on.
   Seconds smallest_bound(const std::vector<std::size_t>& order, std::size_t first) const;
   void report_progress(std::size_t seen, std::size_t candidates) const;
+  std::vector<std::size_t> next_wave(const std::vector<std::size_t>& order,
+                                     std::size_t& place) const;
+  std::size_t evaluate_wave(const std::vector<std::size_t>& order,
+                            const std::vector<std::size_t>& wave, std::size_t left);
   void walk_together(const std::vector<std::size_t>& order);
   // Returns the kind, and whether the candidate changes the training: both have a best of their
   // own.

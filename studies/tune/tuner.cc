@@ -194,7 +194,7 @@ class Tuner {
     if (options_.parallel_map) {
       std::vector<Strategy> strategies;
       for (const Ranked* ranked : wanted) strategies.push_back(ranked->strategy);
-      const auto metrics = evaluate_all(strategies, evaluator, 1, options_);
+      const auto metrics = evaluate_all(strategies, evaluator, 1, options_, options_.progress);
       for (std::size_t i = 0; i < metrics.size(); ++i) wanted[i]->confirmed = metrics[i].step_time;
       return;
     }

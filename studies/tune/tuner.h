@@ -27,9 +27,9 @@ struct TuneOptions {
   // The same for the gradients of all of them together: a candidate's cost grows with those.
   std::size_t work = 0;
   enum class Method { kAuto, kExhaustive, kPruned } method = Method::kAuto;
-  // Costs candidates elsewhere (run_jobs) where all of them are wanted anyway: in exhaustive walks
-  // and for what is confirmed. A pruned walk goes one after the other, as what it leaves out
-  // depends on what it found. None: all in this process. The answer is the same.
+  // Evaluates candidates elsewhere (run_jobs) if that takes long: in exhaustive walks, for what is
+  // confirmed, and in pruned walks some at a time, since what those leave out depends on what they
+  // found. None: all in this process. The answer is the same.
   run::ParallelMap parallel_map;
   std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
   std::function<bool()> interrupted = [] { return false; };

@@ -60,9 +60,9 @@ WayFinder::WayFinder(const Tuning& tuning, const SettingWriter& settings)
       settings_(settings),
       measured_(!has_unmeasured(scenario_, baseline_)) {}
 
-std::vector<Way> WayFinder::find(const std::optional<Emitted>& said,
-                                 const std::vector<Strategy>& same) {
-  std::vector<Way> list;
+std::vector<TrainingWay> WayFinder::find(const std::optional<Emitted>& said,
+                                         const std::vector<Strategy>& same) {
+  std::vector<TrainingWay> list;
   add_way(list, tuned_.winner().strategy, {}, true);
   for (const Strategy& strategy : scenario_.strategies) add_way(list, strategy, {}, true);
   add_searched(list, search_.compressions, &Strategy::compression);
@@ -79,7 +79,7 @@ std::vector<Way> WayFinder::find(const std::optional<Emitted>& said,
   }
   // The same training with the other knobs of the best that trains as the baseline, the framework's
   // own words first.
-  for (Way& way : list) {
+  for (TrainingWay& way : list) {
     const Strategy training = way.choices.front().strategy;
     for (const Strategy& knobs : same | std::views::reverse) {
       Strategy both = joined(training, knobs);
@@ -92,7 +92,7 @@ std::vector<Way> WayFinder::find(const std::optional<Emitted>& said,
 }
 
 template <typename Value>
-void WayFinder::add_searched(std::vector<Way>& list, const std::vector<Value>& values,
+void WayFinder::add_searched(std::vector<TrainingWay>& list, const std::vector<Value>& values,
                              Value Strategy::*axis) {
   for (const Value& value : values) {
     Strategy training = baseline_;
@@ -107,11 +107,11 @@ bool WayFinder::fits_together(const Strategy& strategy) const {
   return !input::conflict_of(strategy, scenario_.workload, scenario_.cluster);
 }
 
-void WayFinder::add_way(std::vector<Way>& list, const Strategy& strategy, const Json& config,
-                        bool own) {
+void WayFinder::add_way(std::vector<TrainingWay>& list, const Strategy& strategy,
+                        const Json& config, bool own) {
   if (!settings_.trains_otherwise(strategy)) return;
   const std::string name = way_of(strategy);
-  auto way = std::ranges::find(list, name, &Way::name);
+  auto way = std::ranges::find(list, name, &TrainingWay::name);
   // What a framework says of a way, ours need not say again.
   if (way != list.end() && !own && (way->own || config.is_null())) return;
   auto set = settings_.settable(strategy, config);

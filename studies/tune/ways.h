@@ -12,7 +12,7 @@
 namespace syncline::tune {
 
 // The candidates of one way, the simplest first.
-struct Way {
+struct TrainingWay {
   std::string name;  // "fp16", "powersgd", "local_sgd"
   bool own = false;  // the scenario goes it by itself
   std::vector<Settable> choices;
@@ -29,17 +29,19 @@ class WayFinder {
   // Returns the ways of the scenario's strategies and search, then others that are worth trying,
   // except on an axis that the search names. Each is tried with the other knobs of `same` too, the
   // last first. `said`: the framework's words for the best that trains the same.
-  std::vector<Way> find(const std::optional<Emitted>& said, const std::vector<Strategy>& same);
+  std::vector<TrainingWay> find(const std::optional<Emitted>& said,
+                                const std::vector<Strategy>& same);
 
   // Returns the names of strategies whose collectives were not measured though the baseline's were.
   const std::vector<std::string>& left_out() const { return left_out_; }
 
  private:
   template <typename Value>
-  void add_searched(std::vector<Way>& list, const std::vector<Value>& values,
+  void add_searched(std::vector<TrainingWay>& list, const std::vector<Value>& values,
                     Value Strategy::*axis);
   bool fits_together(const Strategy& strategy) const;
-  void add_way(std::vector<Way>& list, const Strategy& strategy, const Json& config, bool own);
+  void add_way(std::vector<TrainingWay>& list, const Strategy& strategy, const Json& config,
+               bool own);
 
   const Scenario& scenario_;
   const Search& search_;

@@ -136,8 +136,9 @@ std::string nccl_warning(const Cluster& cluster) {
          << " runs RCCL, which is not modelled: NCCL's model of NVIDIA's devices "
          << "stands in for it; ";
   }
-  text << "algorithm nccl: taken for compute capability " << t.least_capability
-       << (t.nvswitch ? " with NVSwitch" : "") << ", channels: " << t.ring.channels << " of "
+  text << "NCCL chooses for compute capability " << t.least_capability
+       << (t.nvswitch ? " with NVSwitch" : "") << ", " << t.ring.channels
+       << (t.ring.channels == 1 ? " channel of " : " channels of ")
        << t.tree.intra / kGigabytePerSecond << " GB/s inside a node and "
        << t.ring.inter / kGigabytePerSecond << " GB/s across (cluster.nccl overrides); "
        << times_words(cluster);
@@ -406,11 +407,12 @@ void warning_on_first_steps(const Scenario& scenario, StrategyWarnings& warnings
   }
   const bool several = found.size() > 1;
   for (const Strategy* strategy : found) {
-    warnings.add(*strategy, "the first step of a training sums all gradients in one bucket, " +
+    warnings.add(*strategy, "the first step sums all gradients in one bucket (" +
                                 std::string(several ? "up to " : "") + milliseconds(most_whole) +
                                 " instead of " + milliseconds(most_later) +
-                                (several ? " ('" + most->name + "')" : "") +
-                                ": predictions are for the steps after it, measure those");
+                                (several ? " in '" + most->name + "'" : "") +
+                                "): predictions are for later steps, so leave the first out when "
+                                "you measure");
   }
 }
 

@@ -45,5 +45,38 @@ TEST(Installed, ALibraryLiesBesideTheProgramOrBelowThePrefix) {
   EXPECT_EQ(own_library("x.so", prefix.path("bin")), prefix.path("bin/x.so"));
 }
 
+// A folder in which a test works, with what a build of the program has there.
+class WorkingFolder : public ::testing::Test {
+ protected:
+  WorkingFolder() { fs::current_path(folder_.folder()); }
+  ~WorkingFolder() override { fs::current_path(before_); }
+
+  // Of this program, as the build laid it.
+  static std::string shipped(const std::string& name) {
+    return (data_folder() / "scenarios" / name).string();
+  }
+
+  const fs::path before_ = fs::current_path();
+  const test::Scratch folder_;
+};
+
+TEST_F(WorkingFolder, WithoutScenariosThoseThatShipAreFoundByTheirName) {
+  EXPECT_EQ(scenario_path("scenarios/first.json"), shipped("first.json"));
+  EXPECT_EQ(scenario_path("./scenarios/first.json"), shipped("first.json"));
+  EXPECT_EQ(scenario_path("scenarios/published/../first.json"), shipped("first.json"));
+}
+
+TEST_F(WorkingFolder, NothingElseIsTakenForAShippedScenario) {
+  for (const char* named : {"first.json", "other/scenarios/first.json", "scenarios/none.json",
+                            "../scenarios/first.json", "scenarios/../../first.json", ""}) {
+    EXPECT_EQ(scenario_path(named), named);
+  }
+}
+
+TEST_F(WorkingFolder, AUsersScenariosHideThoseThatShip) {
+  fs::create_directory("scenarios");
+  EXPECT_EQ(scenario_path("scenarios/first.json"), "scenarios/first.json");
+}
+
 }  // namespace
 }  // namespace syncline

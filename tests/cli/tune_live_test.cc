@@ -46,7 +46,7 @@ TEST(CliTuneLive, SaysThatItIsAnEmulation) {
   const Ran ran = shell(live(scenario, "--wrong latency=2,bandwidth=0.5 2>/dev/null"));
   EXPECT_EQ(ran.code, 0);
   EXPECT_TRUE(test::says(ran.out, "on an emulated machine", "nothing was measured",
-                         "emulated, 2 % noise a step", "50 steps an evaluation",
+                         "emulated, 2 % noise per step", "50 steps an evaluation",
                          "latency x2, bandwidth x0.5", "in truth that takes"));
   const Ran talk = shell(live(scenario, "2>&1 >/dev/null"));
   EXPECT_TRUE(test::says(talk.out, "evaluation 1 of at most 12: "));

@@ -154,7 +154,7 @@ TEST(Tune, StepTimesAreToldFirstWhetherItIsTheNetwork) {
   const test::Scratch scratch;
   const std::string job = scratch.path("job.json");
   for (const auto& [four, answer] : std::vector<std::pair<std::string, std::string>>{
-           {"4=8.68", "It is the network: of the baseline's 8.68 s a step"},
+           {"4=8.68", "It is the network: of the baseline's 8.68 s per step"},
            {"4=0.9", "shorter than ports of 25 Gbit/s are expected to allow"},
            {"4=0.53", "It is not the network: of the baseline's 5"}}) {
     const auto begun =

@@ -402,7 +402,7 @@ TEST(Init, AJobMayBeCut) {
   EXPECT_GT(parallel.forward.tensor, 0);
   EXPECT_EQ(scenario.strategies.front().dialect, "megatron");
   options.micro_batches.reset();
-  EXPECT_TRUE(says(init_scenario(options), "16 micro-batches a step (--micro-batches)"));
+  EXPECT_TRUE(says(init_scenario(options), "16 micro-batches per step (--micro-batches)"));
 }
 
 // Whether every micro-batch sums its gradients no model says, and it decides the network's part.

@@ -166,7 +166,7 @@ TEST(Kineto, DlrmOnEightV100) {
   EXPECT_TRUE(test::warns(job, "2 DistributedDataParallel modules"));
   EXPECT_TRUE(job.warnings.front().starts_with(
       "no plain data-parallel job: a step has 5 all_to_all of its own"));
-  EXPECT_FALSE(test::warns(job, "collectives a step carry no gradients that can be told"));
+  EXPECT_FALSE(test::warns(job, "collectives per step carry no gradients that can be told"));
   ASSERT_EQ(job.ranks.size(), 8u);
   for (std::size_t i = 0; i < 8; ++i) {
     EXPECT_EQ(job.ranks[i].rank, static_cast<int>(i));

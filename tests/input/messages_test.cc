@@ -17,7 +17,7 @@ TEST(Messages, ALevelThatIsMissingIsNoMisspelling) {
   Json scenario = small_scenario();
   scenario["cluster"]["gpus_per_node"] = 8;
   EXPECT_EQ(error_of(scenario),
-            "x.json: cluster.intra: missing: 8 GPUs a node need 'intra', the links between them "
+            "x.json: cluster.intra: missing: 8 GPUs per node need 'intra', the links between them "
             "(latency_us, bandwidth_gbps)");
   scenario["cluster"]["intrra"] = scenario["cluster"]["inter"];
   EXPECT_TRUE(contains(error_of(scenario), "found 'intrra': did you mean 'intra'?"));

@@ -112,7 +112,7 @@ TEST(HtmlPage, WhatExplainsBeginsWithAVerdict) {
   advice.training = measure::TrainingChange::kRounded;
   explanation.strategies[1].advice = {advice};
   const std::string verdict =
-      "'fast' is the fastest of 2 strategies: 200 ms a step (80 %: 190 to 240 ms), bound by "
+      "'fast' is the fastest of 2 strategies: 200 ms per step (80 %: 190 to 240 ms), bound by "
       "bandwidth. The best change makes it 12.3 % shorter: bucket_cap_mb: 25 -> 80; rounds "
       "gradients.";
   EXPECT_EQ(lead_of(answer_of(explanation)), (std::vector<std::string>{verdict}));

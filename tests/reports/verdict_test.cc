@@ -30,18 +30,18 @@ measure::Report swept(const std::vector<std::string>& names,
 
 TEST(Verdict, OneStrategy) {
   EXPECT_EQ(verdict(report_of({row("momentum", 1)})),
-            "momentum takes 372 ms a step, 178 ms of it exposed communication.");
+            "momentum takes 372 ms per step, 178 ms of it exposed communication.");
   measure::Report report = report_of({row("momentum", 1, at_bandwidth(10))});
   EXPECT_EQ(verdict(report),
-            "momentum takes 372 ms a step at bandwidth_gbps 10, 178 ms of it exposed "
+            "momentum takes 372 ms per step at bandwidth_gbps 10, 178 ms of it exposed "
             "communication.");
   report.rows.push_back(row("momentum", 0.5, at_bandwidth(1)));
   EXPECT_EQ(verdict(report),
-            "momentum takes from 372 ms a step at bandwidth_gbps 10 to 745 ms a step at "
+            "momentum takes from 372 ms per step at bandwidth_gbps 10 to 745 ms per step at "
             "bandwidth_gbps 1.");
   report.rows.pop_back();
   report.rows.push_back(row("momentum", 1, at_bandwidth(1)));
-  EXPECT_EQ(verdict(report), "momentum takes 372 ms a step at every sweep point.");
+  EXPECT_EQ(verdict(report), "momentum takes 372 ms per step at every sweep point.");
 }
 
 // More than 6 % off in the mean, of the rows that were fitted.
@@ -54,10 +54,11 @@ TEST(Verdict, AFitThatFailedIsSaidFirst) {
     fitted.error_percent = error;
     return verdict(report_of({fitted, row("dgc", 1.467)}));
   };
-  EXPECT_TRUE(test::says(said(-99.6, true),
-                         "The fit failed: 'momentum' was measured at 300 s a step, and the nearest "
-                         "that fitted values give is 372 ms.",
-                         "dgc is the fastest"));
+  EXPECT_TRUE(
+      test::says(said(-99.6, true),
+                 "The fit failed: 'momentum' was measured at 300 s per step, and the nearest "
+                 "that fitted values give is 372 ms.",
+                 "dgc is the fastest"));
   // A user of the JSON hears it too.
   measure::Row fitted = row("momentum", 1);
   fitted.published.emplace();
@@ -78,15 +79,15 @@ TEST(Verdict, TwoStrategiesWithoutASweep) {
             "dgc makes no difference of more than 0.5 % (1.00x over momentum).");
 }
 
-// An interval of the gain that holds 1 leaves open which of the two is faster.
+// An interval of the gain that contains 1 does not decide which of the two is faster.
 TEST(Verdict, WhatIntervalsLeaveOpenIsSaid) {
   measure::Row open = row("dgc", 0.97);
   open.gain = {0.9, 1.1};
   measure::Row sure = row("fp16", 1.5);
   sure.gain = {1.3, 1.6};
   EXPECT_EQ(verdict(report_of({row("momentum", 1), open})),
-            "dgc is slower (0.970x over momentum, 80 %: 0.900 to 1.10x). The 80 % intervals leave "
-            "open whether dgc is faster or slower than momentum.");
+            "dgc is slower (0.970x over momentum, 80 %: 0.900 to 1.10x). dgc may be faster "
+            "or slower than momentum: its 80 % interval contains 1.");
   EXPECT_EQ(verdict(report_of({row("momentum", 1), sure})),
             "fp16 is the fastest (1.50x over momentum, 80 %: 1.30 to 1.60x).");
   measure::Row at_one = row("dgc", 0.97, at_bandwidth(1));
@@ -94,7 +95,9 @@ TEST(Verdict, WhatIntervalsLeaveOpenIsSaid) {
   EXPECT_TRUE(
       verdict(report_of({row("momentum", 1, at_bandwidth(10)), row("dgc", 1.5, at_bandwidth(10)),
                          row("momentum", 1, at_bandwidth(1)), at_one}))
-          .ends_with("whether dgc is faster or slower than momentum at bandwidth_gbps 1."));
+          .ends_with(
+              "dgc may be faster or slower than momentum at bandwidth_gbps 1: its 80 % interval "
+              "contains 1."));
 }
 
 TEST(Verdict, NotPayingBeginsBelowHalfAPermille) {
@@ -130,7 +133,7 @@ TEST(Verdict, WhatMoreRanksBring) {
   const std::string kept = verdict(report_of({at(1, 1), at(2, 0.9), at(4, 0.8)}));
   EXPECT_TRUE(
       test::says(kept,
-                 "'momentum' keeps 80.0 % of its samples a rank from 1 to 4 ranks, where 47.7 % "
+                 "'momentum' keeps 80.0 % of its samples per rank from 1 to 4 ranks, where 47.7 % "
                  "of the step waits for communication."));
   const std::string slower = verdict(report_of({at(1, 1), at(2, 0.9), at(4, 0.4)}));
   EXPECT_TRUE(test::says(slower, "; 4 ranks are slower than 2, 160.0 samples/s instead of 180.0."));

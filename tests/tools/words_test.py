@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
+import comments  # noqa: E402
 import words  # noqa: E402
 
 _TOOLS = pathlib.Path(__file__).parent
@@ -39,6 +40,28 @@ class Words(unittest.TestCase):
         self.assertEqual(len(lines), 2)
         self.assertIn("41 words", lines[0])
         self.assertIn("'beside'", lines[1])
+
+    def test_comments_are_read_by_block(self):
+        text = """// Returns the size. What is
+// known.
+std::size_t size_of(int a);
+
+// Whose.
+int Class::held(int a) {
+  // `gone_name` is old
+  int x = 1;
+}
+"""
+        found, totals = comments.habits_of({"a.h": text})
+        figures = dict(zip(comments.LIMITS, comments.figures_of(found, totals).values()))
+        self.assertEqual(totals, {"blocks": 3, "functions": 2, "sentences": 4})
+        self.assertEqual(figures[comments.VERB_FIRST], 50)
+        self.assertEqual(figures["blocks with 'what'"], 100 / 3)
+        self.assertEqual(figures["names in backquotes that no code has"], 1)
+        self.assertTrue(comments.is_participle("held"))
+        self.assertTrue(comments.is_participle("bound_to"))
+        self.assertFalse(comments.is_participle("needs"))
+        self.assertFalse(comments.is_participle("quoted_name"))
 
     def test_a_tree_with_offences_fails(self):
         for text, code in (("Plain words.", 0), ("The strategy pays.", 1), (_LONG, 1),

@@ -1,5 +1,5 @@
-// Debian's libgloo-dev leaves this header out, which its pair.h includes. What pair.h needs of it:
-// two boxes around standard pointers, which Gloo alone makes and follows.
+// Replaces a header that Debian's libgloo-dev omits and its pair.h includes: two wrappers of
+// standard pointers, made and dereferenced only by Gloo.
 #pragma once
 
 #include <memory>

@@ -1,28 +1,39 @@
 #!/bin/bash
-# Debian 13 below a folder, made by debootstrap, and the project built, shown and tested there:
-#   debian13.sh FOLDER                as root; JOBS at once, from MIRROR where apt's own is not wanted
-#   debian13.sh FOLDER COMMAND...     runs that there instead, in the sources
-# What stands is kept: the system, its packages, its ccache and its build. The sources are the ones
-# at hand, read only. The tests that need torch or a browser leave themselves out.
+# A Debian below a folder, made by debootstrap, as root; from MIRROR where apt's own is not wanted:
+#   debian.sh SUITE FOLDER                      the project built, shown and tested there, JOBS at once
+#   debian.sh SUITE FOLDER COMMAND...           runs that there instead, in the sources
+#   debian.sh SUITE FOLDER --empty COMMAND...   runs that in a new copy, which has Python and no
+#                                               library that the project takes
+# All but the empty one is kept: the system, its packages, its ccache and its build. The sources are
+# the ones at hand, read only. The tests that need torch or a browser leave themselves out.
 set -euo pipefail
 sources=$(cd "$(dirname "$0")/../.." && pwd)
-folder=$(mkdir -p "$1" && cd "$1" && pwd)
-shift
-root=$folder/root
+suite=$1
+folder=$(mkdir -p "$2" && cd "$2" && pwd)
+shift 2
+base=$folder/base
 
 # Where apt gets this machine's main archive, if that is Debian's; debootstrap knows another.
 mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' \
     'Origin: Debian' 'Component: main' 2>/dev/null | grep -v -e -security -m 1 || true)}
 
 if [ ! -e "$folder/made" ]; then
-  rm -rf "$root"
+  rm -rf "$base"
   mkdir -p "$folder/packages"
   # shellcheck disable=SC2086  # no mirror is no argument
-  debootstrap --variant=minbase --include=ca-certificates,git,make,python3 \
-      --cache-dir="$folder/packages" trixie "$root" $mirror >"$folder/debootstrap.log" 2>&1 \
+  debootstrap --variant=minbase --include=ca-certificates,git,make,python3-venv \
+      --cache-dir="$folder/packages" "$suite" "$base" $mirror >"$folder/debootstrap.log" 2>&1 \
     || { tail -n 20 "$folder/debootstrap.log" >&2; exit 1; }
   touch "$folder/made"
 fi
+
+root=$folder/root
+if [ "${1:-}" = --empty ]; then
+  shift
+  root=$folder/empty
+  rm -rf "$root"
+fi
+[ -e "$root" ] || cp -a "$base" "$root"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 
 if [ $# = 0 ]; then
@@ -48,4 +59,4 @@ exec unshare --mount --propagation private bash -euc '
       HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" JOBS="$JOBS" CCACHE_DIR=/ccache \
       ${http_proxy:+http_proxy="$http_proxy"} \
       GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0=/src \
-      bash -c "cd /src && exec \"\$@\"" debian13 "$@"' debian13 "$@"
+      bash -c "cd /src && exec \"\$@\"" debian "$@"' debian "$@"
