@@ -232,7 +232,7 @@ void make_fit(const InitOptions& options, const measure::Freedom& may, bool from
   Json strategies = Json::array();
   const Json& own = fitting.root["strategies"];
   for (const Json& entry : own) {
-    const auto is_own = [&](const auto& each) { return each.name == entry["name"]; };
+    const auto is_own = [&](const auto& each) { return entry["name"] == each.name; };
     const bool fits = std::ranges::any_of(remedy.schemes, is_own);
     if (fits || (from_settings && entry == own.front())) strategies.push_back(entry);
   }

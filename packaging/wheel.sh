@@ -1,8 +1,9 @@
 #!/bin/bash
 # Makes a wheel of a build: wheel.sh BUILD, from the sources; needs PyPI. BUILD/wheel/*.whl holds the
 # program, what it loads, its scenarios and the libraries that all of it takes, with their licences.
-# Gloo and MPI stay outside: they are loaded from where they are. ns-3 (GPL-2) and GSL (GPL-3) are
-# among the libraries, since Debian's SimGrid takes them: whoever publishes the wheel publishes them.
+# MPI, CUDA's driver and NCCL stay outside: they are loaded from where they are. Gloo is inside, as
+# those of Debian 12 and 13 differ under one name. ns-3 (GPL-2) and GSL (GPL-3) are among the
+# libraries, since Debian's SimGrid takes them: whoever publishes the wheel publishes them.
 set -euo pipefail
 build=$1
 tools=$build/wheel-tools
@@ -24,8 +25,8 @@ python -m pip wheel . --quiet --no-deps --no-build-isolation --wheel-dir "$out/l
     --config-settings search.site-packages=false --config-settings backport.find-python=0 \
     --config-settings cmake.define.BUILD_TESTING=ON \
     --config-settings cmake.define.CMAKE_INSTALL_PREFIX=/usr/local
-auditwheel repair --exclude 'libgloo.so*' --exclude 'libmpi*.so*' --wheel-dir "$out/repaired" \
-    "$out"/linked/*.whl >"$out/log" 2>&1 || { cat "$out/log" >&2; exit 1; }
+auditwheel repair --exclude 'libmpi*.so*' --wheel-dir "$out/repaired" "$out"/linked/*.whl \
+    >"$out/log" 2>&1 || { cat "$out/log" >&2; exit 1; }
 
 # The licence of each package of Debian that a library came from.
 wheel unpack --dest "$out/open" "$out"/repaired/*.whl >/dev/null

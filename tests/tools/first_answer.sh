@@ -35,7 +35,10 @@ diff "$expected" "$folder/answer"
 syncline run scenarios/resnet50_ddp.json --format json | python3 -c '
 import json, sys, syncline
 sys.exit(syncline.run("scenarios/resnet50_ddp.json").rows != json.load(sys.stdin)["rows"])'
-for verb in import validate; do syncline "$verb" --help >/dev/null; done  # their modules are loaded
+# What the program loads: readers of jobs; ranks, on Gloo.
+syncline import --help >/dev/null
+syncline validate scenarios/first.json --ranks 2 --set cluster.nodes=2 --repeats 1 \
+    >"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
 awk -v name="$(. /etc/os-release && echo "$PRETTY_NAME"), ${1##*/}" -v begun="$begun" \
     -v made="$made" -v installed="$installed" -v answered="$answered" 'BEGIN {
   printf "%s: the first answer after %.1f s: %.1f s to prepare, %.1f s to install, %.1f s to ask\n",
