@@ -169,8 +169,7 @@ void partition(GradientBuckets& gradients, const Strategy& strategy) {
   gradients = {std::move(parts), std::move(releases)};
 }
 
-// True if gradients that are ready at a tick are packed then. Other rules' buckets are complete
-// before it.
+// True if gradients ready at a tick are packed then. Other rules' buckets are complete before it.
 bool packs_at_ticks(const Fusion& fusion) {
   return fusion.rule == Fusion::Rule::kSize && fusion.close == Fusion::Close::kBefore &&
          fusion.first_size == 0 && fusion.count == 0 && !fusion.by_layer &&

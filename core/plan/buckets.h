@@ -23,8 +23,7 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
                                  const Strategy& strategy, const TrainingPoint& point);
 
 // Returns the buckets that LocalSGD averages, in `fragments` parts of similar bytes: parameters,
-// first layer first, then, with `buffers`, the statistics without a gradient. Requires enough
-// tensors.
+// first layer first, then, with `buffers`, statistics. Requires a tensor per part.
 std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, const Fusion& fusion,
                                                    const BucketTraits& traits, bool buffers,
                                                    int fragments);

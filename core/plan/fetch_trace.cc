@@ -220,8 +220,7 @@ class Fetching {
   Walk walk_;
   std::vector<char> stays_, in_place_;              // by tensor
   std::vector<std::int64_t> reached_;               // by tensor: the last visit taken for it
-  std::vector<std::size_t> group_;                  // by tensor: a group that no visit needed so
-                                                    // far
+  std::vector<std::size_t> group_;                  // by tensor: a group not needed so far
   std::vector<std::vector<std::size_t>> uses_;      // by tensor: visits
   std::vector<std::int64_t> ahead_of_;              // by visit: elements of earlier visits
   std::vector<std::pair<int, std::size_t>> queue_;  // tensors, and the visits that need them

@@ -87,8 +87,7 @@ Parts split_at(const std::vector<int>& candidates, const std::vector<std::int64_
   return groups;
 }
 
-// Returns groups as listed: a candidate in none travels by itself; tensors that are no candidates
-// are left out.
+// Returns groups as listed; a candidate in none travels by itself, other tensors are left out.
 Parts as_listed(std::size_t tensors, const std::vector<int>& candidates, const Parts& listed) {
   Parts groups;
   groups.reserve(candidates.size());

@@ -70,8 +70,7 @@ OperatorLink epilogue_activation(const OperatorGraph& graph, int sum, std::int64
   return {};
 }
 
-// Fuses products forward. Adds the outputs of fused activations to `activated`, for the products'
-// gradients.
+// Fuses products forward. Adds outputs of fused activations to `activated`, for the gradients.
 int fuse_products(OperatorGraph& graph, std::set<int>& activated) {
   int count = 0;
   for (int op = 0; op < graph.size(); ++op) {
@@ -183,8 +182,7 @@ FusionMatch fuse_relu_depthwise_conv(OperatorGraph& graph, const Workload&) {
         return reader == conv || reader == conv_grad || reader == relu_grad;
       });
       if (!inside) continue;
-      // Fused in both directions or in neither: half a fusion would leave a gradient without its
-      // input.
+      // Fused in both directions or neither: half a fusion would leave a gradient without input.
       const OperatorLink back =
           conv_grad >= 0 ? link_to(graph, conv_grad, "relu_grad") : OperatorLink{};
       const bool both = back.found() && back.reader == relu_grad;
@@ -248,8 +246,7 @@ FusionMatch fuse_gemm_epilogue(OperatorGraph& graph, const Workload&) {
   return count;
 }
 
-// Implements fuse_optimizer_op_pass.cc: tried on adam, sgd and momentum in this order; one kind is
-// fused.
+// Follows fuse_optimizer_op_pass.cc: tried on adam, sgd and momentum in order; one kind is fused.
 FusionMatch fuse_all_optimizers(OperatorGraph& graph, const Workload& workload) {
   std::vector<int> tensor_of(workload.operators.values.size(), -1);
   for (std::size_t i = 0; i < workload.operators.gradients.size(); ++i) {

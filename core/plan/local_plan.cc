@@ -83,8 +83,7 @@ class LocalPlan {
   }
 
  private:
-  // Adds a step after the last one. Its waits for the previous period become waits for the previous
-  // step.
+  // Adds a step. Its waits for the previous period become waits for the previous step.
   void append(const Plan& step) {
     auto& ops = build_.plan.ops;
     auto& buckets = build_.plan.buckets;

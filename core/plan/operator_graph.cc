@@ -7,8 +7,7 @@
 namespace syncline::plan {
 namespace {
 
-// Adds an operand, one entry per value: a kernel that needs a value twice for the same elements
-// reads it once.
+// Adds an operand, one per value: a kernel reads a value once for all its uses of an element.
 void merge(std::vector<Operand>& operands, const Operand& operand) {
   for (auto& present : operands) {
     if (present.value != operand.value) continue;

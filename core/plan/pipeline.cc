@@ -20,8 +20,7 @@ namespace {
 // Share of the weights' gradients in the backward pass: half of a matrix product's.
 constexpr double kWeights = 0.5;
 
-// Returns a stage's forward passes: micro-batches in groups as large as the pipeline, chunk after
-// chunk.
+// Returns a stage's forward passes: groups of `pipeline` micro-batches, chunk after chunk.
 std::vector<Pass> forward_passes(const Parallel& parallel, int micro_batches) {
   const bool in_groups = parallel.schedule == Schedule::kInterleaved;
   const int group = in_groups ? parallel.pipeline : micro_batches;

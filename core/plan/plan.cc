@@ -45,8 +45,7 @@ std::string busy_text(const Busy& busy) {
   return busy.reason == kTick ? "wait for the tick" : "host sync";
 }
 
-// Returns a stage's last stream, which sends activations' gradients back; the one before sends
-// activations.
+// Returns a stage's last stream, which sends activations' gradients; the one before sends on.
 StreamId gradient_sends(const Plan& plan) { return plan.streams_of_role() - 1; }
 
 }  // namespace

@@ -211,8 +211,7 @@ class Routes {
     return named(strategy_.hierarchy.across, strategy_.algorithm);
   }
 
-  // True for blocks that the ranks sum: NCCL sums no blocks; other algorithms round the sum in each
-  // round.
+  // True for blocks that ranks sum: NCCL sums none; other algorithms round once per round.
   static bool goes_direct(const std::string& algorithm, const Payload& payload) {
     return payload.blocks &&
            (algorithm == collective::kNcclName || algorithm == collective::all_to_all()->name);
@@ -306,8 +305,7 @@ class Handling {
     return static_cast<double>(count) * static_cast<double>(matrices) * cluster_.device.launch;
   }
 
-  // Returns the traffic of sums: a rank reads its part of every rank's blocks and writes that of
-  // their sum.
+  // Returns the traffic of sums: a rank reads its part of all ranks' blocks and writes their sum.
   static double sums_traffic(const Route& reduce) {
     double bytes = 0;
     for (const Leg& leg : reduce) {

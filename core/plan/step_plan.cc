@@ -108,8 +108,7 @@ class ShardedUpdate : public StepEnd {
  public:
   using StepEnd::StepEnd;
 
-  // Adds the end. Returns the operation that completes each bucket; `sent`: those that end its
-  // exchange.
+  // Adds the end. Returns the operation that completes each bucket; `sent` end its exchange.
   std::vector<OpId> put(const std::vector<OpId>& sent) {
     build_.host_gap(sent);
     if (communication_.updates_by_bucket) {

@@ -1,5 +1,6 @@
 // The averaging of parameters on one rank: the values that it sends, and its parameters after the
-// sum: their mean, or an outer step from zeros with g = the mean of (start - own) of the replicas:
+// sum, which are their mean or an outer step from zeros with g = the mean of (start - own) of the
+// replicas:
 //   sgd       start -= rate * g
 //   nesterov  m = momentum * m + g,  start -= rate * (g + momentum * m)   (torch.optim.SGD)
 // and then mix * own + (1 - mix) * start.
@@ -30,7 +31,7 @@ class OuterStep {
       states_;  // by tensor: start and momentum
 };
 
-// True if the averaging of these tensors takes the bucket; buffers go with the first tensor.
+// True if the averaging of these tensors includes the bucket; buffers belong to the first tensor.
 inline bool takes(const plan::Compute& average, const plan::Bucket& bucket, std::size_t tensors) {
   const int front = bucket.tensors.front();
   const int tensor = front < static_cast<int>(tensors) ? front : 0;
