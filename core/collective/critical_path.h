@@ -26,9 +26,8 @@ struct StageCost {
   double flow_rate = 0;
 };
 
-// The end of a stage, and the part of it in which the longest chain of messages was on wires for
-// bytes; the rest is latency. The time is convex in the payload, `transfer` its slope times the
-// payload.
+// The end of a stage, and the part of it in which the longest chain of messages was on wires; the
+// rest is latency. The time is convex in the payload, `transfer` its slope times the payload.
 struct StageEnd {
   Seconds time = 0;
   Seconds transfer = 0;
