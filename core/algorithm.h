@@ -12,8 +12,8 @@
 
 namespace syncline::collective {
 
-// Closed form on one tier whose ports are full duplex:
-// time = steps * latency + volume * payload bytes / bandwidth.
+// Closed form on one tier with full-duplex ports: time = steps * latency + volume * payload bytes /
+// bandwidth.
 struct Cost {
   double steps = 0;
   double volume = 0;
@@ -25,8 +25,8 @@ struct Algorithm {
   bool (*fits)(CollectiveKind, int ranks);
   // Returns the exact transfers; none for one rank. Requires fits(kind, ranks).
   Schedule (*rounds)(CollectiveKind, int ranks, std::int64_t elements);
-  // Return the same, folded for costing: the edges that are busy together, for any payload, and the
-  // rounds in which they are. Expanded by `repeat`, the stages have one entry per round, in order.
+  // Returns the same, folded for costing: the edges that are busy together, for any payload, and
+  // their rounds. Expanded by `repeat`, the stages have one entry per round, in order.
   EdgeSets (*edges)(CollectiveKind, int ranks);
   Stages (*stages)(CollectiveKind, int ranks, std::int64_t elements);
   // Returns the textbook formula, written down independently of the functions above.
@@ -36,7 +36,7 @@ struct Algorithm {
   std::int64_t (*chunks)(CollectiveKind, int ranks, std::int64_t elements);
 };
 
-// Returns the rows that libraries sum by, in the order in which users see them.
+// Returns the rows that libraries sum by, in the order of their output.
 std::span<const Algorithm> algorithms();
 
 // Adds a row. Requires a new name, and that the table was not read before.
@@ -48,8 +48,8 @@ const Algorithm* find_algorithm(std::string_view name);
 // Returns the names of all rows.
 std::vector<std::string> algorithm_names();
 
-// Pipelined algorithms cut a payload into chunks of at least kChunkElements (512 KiB of fp32, the
-// chunk of NCCL's Simple protocol on trees), at most kMaxChunks of them.
+// Pipelined algorithms cut a payload into at most kMaxChunks chunks. A chunk has at least
+// kChunkElements (512 KiB of fp32, the chunk of NCCL's Simple protocol on trees).
 inline constexpr std::int64_t kChunkElements = 131072;
 inline constexpr std::int64_t kMaxChunks = 128;
 std::int64_t pipeline_chunks(std::int64_t elements);

@@ -84,15 +84,15 @@ struct Device {
   // Bytes per second of 16-bit values that the library sums in software, on the processor that
   // computes (core/run/interference.h); 0: such sums are free.
   BytesPerSecond sums = 0;
-  // Elements per second in which a sparse codec finds the largest ones, its residual included; 0:
+  // Elements per second of a sparse codec's search for the largest ones, its residual included; 0:
   // by its memory traffic.
   double select = 0;
   Seconds selection = 0;   // fixed time of that search, in addition
   Seconds launch = 0;      // one kernel launch
   Seconds kernel_gap = 0;  // minimum between two kernels on a stream
   Seconds host_sync = 0;   // the host waits for a stream
-  // Cost of parallel training to a rank in addition to its collectives, for two ranks or more.
-  // Published tables show a loss from one GPU to a node of eight that hardly grows with further
+  // Cost of parallel training to a rank in addition to its collectives, from two ranks on.
+  // Published tables show a loss from one GPU to a node of eight. It hardly grows with further
   // nodes, so the wire is not its cause. Both are 0 unless measured or fitted. Per step, for any
   // batch: the host issues and awaits the collectives and keeps several processes in step. JSON:
   // data_parallel_overhead_us.
@@ -142,7 +142,7 @@ struct CollectiveTime {
   double spread = 0;
   bool measured = true;  // within the measured sizes and counts
   int measured_on = 0;   // ranks of the group of nodes that it was measured on or computed from
-  double stretch = 1;    // time on the links / time on the links as given
+  double stretch = 1;    // working time of the links / that of the links as given
 };
 
 // A source of times that overrides links and rounds: a calibration, a library's own model. Empty:

@@ -40,7 +40,7 @@ struct Codec {
   bool (*applies)(const Tensor&, std::int64_t min_elements);
   // Returns the bytes of one rank's encoding.
   Bytes (*encoded_bytes)(std::int64_t elements, std::int64_t kept);
-  // Return bytes of memory traffic of encoding, and of adding `ranks` encodings into a gradient.
+  // Returns bytes of memory traffic of encoding, and of adding `ranks` encodings into a gradient.
   double (*encode_traffic)(std::int64_t elements, std::int64_t kept, Bytes element_size);
   double (*decode_traffic)(std::int64_t elements, std::int64_t kept, int ranks, Bytes element_size);
   // Encodes `gradient`; elements that are not sent remain in it, sent ones become zero.
@@ -69,18 +69,18 @@ void hand_in(const Codec& row);
 const Codec* find_codec(std::string_view name);  // or nullptr
 std::vector<std::string> codec_names();
 
-// Return the rows. Dgc and power_sgd have their own headers (dgc.h, power_sgd.h).
+// Returns the rows. Dgc and power_sgd have their own headers (dgc.h, power_sgd.h).
 Codec dgc_codec();
 Codec power_sgd_codec();
 Codec batched_power_sgd_codec();
 
-// Return half-precision transport: wider gradients are rounded for the wire and summed there.
+// Returns half-precision transport: wider gradients are rounded for the wire and summed there.
 // bfloat16 keeps their exponent.
 
 Codec fp16_codec();
 Codec bf16_codec();
 
-// Return low precision with scales: blocks of 128 values, each with an fp32 scale that maps its
+// Returns low precision with scales: blocks of 128 values, each with an fp32 scale that maps its
 // largest magnitude to the format's largest number. A block is the unit that travels; two blocks
 // are summed in fp32 and scaled again. Formats: int8, int4 (two per byte), and the 8-bit floats of
 // Micikevicius et al. 2022 (E4M3, E5M2).

@@ -70,7 +70,7 @@ struct Communication {
   bool updates_by_bucket = false;    // false: all parameters once the last bucket has arrived
   bool each_micro_batch = false;     // exchanges run in each micro-batch, not only in the last
   bool cross_step = false;           // true: the next forward pass waits layer by layer
-  int in_flight = 0;                 // unfinished exchanges beside the backward pass; 0: all
+  int in_flight = 0;                 // unfinished exchanges during the backward pass; 0: all
   bool by_clock = false;             // ticks come when expected, as passes are not delayed
   Seconds host_sync = 0;             // the host's wait after each collective
   Seconds step_begin = 0;            // data-parallel overhead before each step
@@ -98,7 +98,7 @@ struct FetchTrace {
 // is none. Requires a strategy that fetches.
 FetchTrace fetch_trace(const Workload& workload, const Strategy& strategy);
 
-// Return LocalSGD's communication: a step between two averagings, with gradients summed in a group
+// Returns LocalSGD's communication: a step between two averagings, with gradients summed in a group
 // (treated as the cluster) or not at all; and the averaged buckets, by fragment.
 Communication local_communication(const Workload& workload, const Cluster& cluster,
                                   const Strategy& strategy, const TrainingPoint& point = {});

@@ -67,8 +67,8 @@ class CostCache {
   const CollectiveCost& cost(const Collective& collective);
   // Returns the latency of each stage for this payload.
   const std::vector<Seconds>& latencies(const Collective& collective);
-  // Returns the minimum latency and transfer of this collective if it were split or fused into
-  // payloads of at most `largest` bytes, and if ranks ran ahead of each other.
+  // Returns the minimum latency and transfer of this collective over splits and fusions into
+  // payloads of at most `largest` bytes, with ranks running ahead of each other.
   LeastCost least(const Collective& collective, Bytes largest);
   // True if a cost model gives the time, not the links.
   bool evaluated_by_cost_model(const Collective& collective) {

@@ -20,8 +20,8 @@ struct Metrics {
   Seconds step_time = 0;      // one training step in steady state
   Seconds compute = 0;        // per step: model work on rank 0's compute stream
   Seconds communication = 0;  // per step: at least one collective is under way on rank 0
-  // Per step: time in which rank 0's compute stream copies, encodes or decodes gradients or waits
-  // for the host.
+  // Per step: time of rank 0's compute stream for copying, encoding and decoding gradients and
+  // waiting for the host.
   Seconds handling = 0;
   // Per step: idle time of rank 0's compute stream. It waits for collectives, slower ranks and
   // other stages of its pipeline. Computation, handling and this make the step.
@@ -61,7 +61,7 @@ struct Evaluated {
 
 // Plans and runs one strategy of a job, each phase of its training by itself, without the lower
 // bound. Throws InputError (base/error.h) if tiers do not join all ranks, if the strategy has an
-// unknown name, or if a step has no computation and no communication.
+// unknown name, or if a step has no work.
 Evaluated evaluate_strategy(const Job& job, const Strategy& strategy, run::Executor& executor,
                             collective::CostCache& cache);
 

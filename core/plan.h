@@ -135,7 +135,7 @@ struct Plan {
   int streams_of_role() const { return streams / roles; }
   int role_of(StreamId stream) const { return stream / streams_of_role(); }
   int role_of_rank(int rank) const { return roles == 1 ? 0 : rank / role_step % roles; }
-  // Index of a stream within its role.
+  // Returns a stream's index within its role.
   StreamId own_stream(StreamId stream) const { return stream % streams_of_role(); }
   int first_rank(StreamId stream) const { return role_of(stream) * role_step; }
   bool computes(StreamId stream) const { return own_stream(stream) == kComputeStream; }

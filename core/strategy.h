@@ -31,8 +31,8 @@ struct Fusion {
   Bytes first_size = 0;  // limit of the first bucket, 0: like the others; a small one starts early
   std::int64_t count = 0;  // 0: no limit by count
   std::vector<std::int64_t> ends;
-  // Tensor indices by group, in the order in which ready groups are exchanged. Gradients in no
-  // group travel by themselves.
+  // Tensor indices by group; ready groups are exchanged in this order. Gradients in no group travel
+  // by themselves.
   std::vector<std::vector<int>> groups;
   // kAfter: a bucket closes once it has reached the limit, so it overshoots (Paddle, DDP). kBefore:
   // it closes before the next tensor would exceed the limit (Horovod).
@@ -41,8 +41,8 @@ struct Fusion {
   // Layer of a tensor: its name up to the last dot (torch: "layer4.2.bn1.weight") or the first
   // (Paddle: "fc_0.w_0").
   enum class LayerKey { kLastDot, kFirstDot } layer_key = LayerKey::kLastDot;
-  // Order in which kSize and kCount walk: backward (as gradients become ready) or forward. Forward
-  // begins with the first layer and leaves a small bucket with the last layers (DeAR).
+  // Direction of kSize and kCount: backward (as gradients become ready) or forward. Forward begins
+  // with the first layer and leaves a small bucket with the last layers (DeAR).
   enum class Order { kBackward, kForward } order = Order::kBackward;
   // kSize: seconds between ticks that release gradients, also while the network is busy. Gradients
   // ready at a tick are packed without waiting for more (Horovod). 0: released once ready.
@@ -170,8 +170,8 @@ struct BucketTraits {
   // bucket's format (Megatron's distributed optimizer: 64, and a multiple of the ranks and 128).
   std::int64_t align_elements = 1;
   std::int64_t pad_elements = 1;
-  // Multiple to which each tensor's first dimension is padded, in rows (FSDP2: the ranks, each of
-  // which holds the same number of rows).
+  // Multiple to which each tensor's first dimension is padded, in rows (FSDP2: the ranks, which all
+  // hold the same number of rows).
   std::int64_t pad_rows = 1;
   // A bucket also waits for the gradient after its last one, because only a gradient that no
   // longer fits closes it (DeepSpeed).
@@ -216,7 +216,7 @@ struct FrameworkTraits {
   // Bytes per element when a parameter is gathered; 0: as its gradient. 1 (FP8) applies to matrices
   // of layers; other parameters then take 2 (Megatron's fp8-param-gather).
   int gather_bytes = 0;
-  // With regather: passes gather parameters as they need them, instead of gather_groups.
+  // For regather: passes gather parameters as they need them, instead of gather_groups.
   Fetches fetches;
   // Exchanges that may be unfinished when the backward pass continues past a bucket's exchange
   // (DeepSpeed: 1); 0: the backward pass waits for none.

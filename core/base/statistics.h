@@ -1,5 +1,5 @@
-// Order statistics and the distributions behind intervals and expectations. Boost.Math computes
-// what it has; its headers stay in the source.
+// Order statistics, and the distributions of intervals and expectations. Boost.Math computes some;
+// its headers stay in the source.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,8 @@ double noise_of_repeats(const std::vector<double>& ratios);
 // measured so well. 0 of fewer than three times.
 double spread_of_median(const std::vector<double>& times);
 
-// Return the standard normal distribution at z, with all digits of its lower tail, and its density.
+// Returns the standard normal distribution at z, with all digits of its lower tail, and its
+// density.
 double normal_distribution(double z);
 double normal_density(double z);
 

@@ -64,7 +64,7 @@ inline Groups leader_group(int ranks, int size) { return {0, 1, 0, ranks / size,
 // Returns `size` groups: ranks with the same index in their block.
 inline Groups shard_groups(int ranks, int size) { return {0, size, 1, ranks / size, size}; }
 
-// NCCL's algorithms and protocols, in the order in which it tries them.
+// NCCL's algorithms and protocols, in the order of its trials.
 enum class NcclAlgorithm { kTree, kRing, kCollNetDirect, kCollNetChain, kNvls, kNvlsTree, kPat };
 enum class NcclProtocol { kLl, kLl128, kSimple };
 

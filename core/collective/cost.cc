@@ -52,7 +52,7 @@ bool same_tiers(const std::vector<Tier>& a, const std::vector<Tier>& b) {
   });
 }
 
-// Returns the number of messages in which the longest chain is searched.
+// Returns the number of messages to search for the longest chain.
 double messages_of(const Footprint& footprint, const Stages& stages) {
   double messages = 0;
   for (const Stage& stage : stages) {

@@ -26,8 +26,8 @@ struct StageCost {
   double flow_rate = 0;
 };
 
-// The end of a stage, and the part of it in which the longest chain of messages was on wires; the
-// rest is latency. The time is convex in the payload, `transfer` its slope times the payload.
+// The end of a stage, and the wire time of its longest chain of messages; the rest is latency. The
+// time is convex in the payload, `transfer` its slope times the payload.
 struct StageEnd {
   Seconds time = 0;
   Seconds transfer = 0;
@@ -41,7 +41,7 @@ std::vector<StageEnd> stage_ends(const Footprint& footprint, const Stages& stage
                                  const std::vector<StageCost>& costs, double bytes,
                                  bool own_ports = false);
 
-// Returns the same for rounds in steady state, for networks with few equal ranks and very many
+// Returns the same for rounds in steady state. It suits networks with few equal ranks and very many
 // rounds. A round takes as long as the slowest message holds its wire, or as long as messages take
 // on average, which is the round of a ring.
 std::vector<StageEnd> steady_ends(const Footprint& footprint, const Stages& stages,
@@ -65,8 +65,8 @@ class LastEnds {
 };
 
 // Returns the time that each stage adds to its transfer at nominal speed (its cost's seconds per
-// byte), for stages that end at `ends` and a payload of `bytes`. Negative if ranks with faster
-// messages are a stage ahead: the sum is the longest path's, not the busiest links'.
+// byte). Stages end at `ends`. Negative if ranks with faster messages are a stage ahead: the sum is
+// the longest path's, not the busiest links'.
 std::vector<Seconds> stage_latencies(const std::vector<StageEnd>& ends,
                                      const std::vector<StageCost>& costs, double bytes);
 

@@ -45,7 +45,7 @@ struct TreeEdge {
   int start = 0;
 };
 
-// All edges of both trees, and the number of rounds in which edges start.
+// All edges of both trees, and the number of rounds that start edges.
 //
 // In an all-reduce both trees contain all members. A chunk climbs one level per round: the edge
 // above a place of height h starts in round h, after all edges below that place. The root has the

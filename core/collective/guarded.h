@@ -7,7 +7,7 @@
 
 namespace syncline::collective {
 
-// Returns a row that calls these functions only with two ranks or more and fitting collectives.
+// Returns a row that calls these for two ranks or more; all but kFits only for fitting kinds.
 template <auto kFits, auto kRounds, auto kEdges, auto kStages, auto kCost, auto kChunks>
 Algorithm guarded(std::string_view name, std::string_view summary) {
   using Kind = CollectiveKind;

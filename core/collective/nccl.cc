@@ -147,7 +147,7 @@ Links links_of(const Cluster& cluster, const Shape& shape) {
   if (shape.nodes == 1) return links;
   const BytesPerSecond nic = inter_tier(cluster).narrower() / inter_tier(cluster).nics;
   links.rdma = hints.gpu_direct.value_or(nic >= kSlowestRdma);
-  // One GPU has one NIC near it; a ring through the node uses as many NICs as its links can feed.
+  // One GPU has one NIC near it; a ring through the node uses all NICs that its links can feed.
   const BytesPerSecond out = node_bandwidth(cluster);
   links.total =
       links.inside != nullptr ? std::min(out, links.inside->bandwidth) : std::min(nic, out);

@@ -24,7 +24,7 @@ inline constexpr std::string_view kNcclSummary =
 NcclTopology nccl_topology(const Cluster& cluster, const Groups& groups);
 
 // Returns the cluster's hints without channels and rates that equal the guess for all ranks, as
-// `check` prints it. A guess for all ranks that is written down would bind smaller groups too.
+// `syncline check` prints it. Such a guess, written down, would bind smaller groups too.
 NcclHints beyond_guesses(const Cluster& cluster);
 
 // Returns the valid names of a strategy's algorithm: the rows of algorithm.h, and nccl.

@@ -167,9 +167,9 @@ bool offered(const NcclTopology& t, Choice algorithm, Protocol protocol, Kind ki
   return true;
 }
 
-// Returns GB/s of payload: first the rate of one channel, then the bus of all channels, which each
-// algorithm and protocol uses to its own degree (ncclTopoTuneModel's corrections), last the bytes
-// on the bus per byte of payload.
+// Returns GB/s of payload: first the rate of one channel, then the bus of all channels. Each
+// algorithm and protocol uses the bus to its own degree (ncclTopoTuneModel's corrections). Last the
+// bytes on the bus per byte of payload.
 double bandwidth(const NcclTopology& t, Choice algorithm, Protocol protocol, Kind kind) {
   const NcclGraph& graph = graph_of(t, algorithm);
   const auto row = generation(t);

@@ -64,7 +64,7 @@ struct NcclChoice {
   Seconds time = 0;
 };
 
-// Returns the least time of all that is offered; ties go to the first. Requires at least two ranks.
+// Returns the minimum time of all offered cells; ties go to the first. Requires at least two ranks.
 NcclChoice nccl_choice(const NcclTopology& topology, const NcclTable& table, CollectiveKind kind,
                        double bytes);
 
@@ -72,7 +72,7 @@ NcclChoice nccl_choice(const NcclTopology& topology, const NcclTable& table, Col
 std::optional<Seconds> nccl_time(const NcclTopology& topology, const NcclTable& table,
                                  CollectiveKind kind, const NcclPick& pick, double bytes);
 
-// Return NCCL's own names: "Ring", "LL128", ...
+// Returns NCCL's own names: "Ring", "LL128", ...
 std::string_view to_string(NcclAlgorithm algorithm);
 std::string_view to_string(NcclProtocol protocol);
 

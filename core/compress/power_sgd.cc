@@ -16,10 +16,10 @@ bool applies(const Tensor& tensor, std::int64_t) { return !tensor.sparse; }
 // Returns bytes in fp32: plan::encoded_bytes knows the bucket's own format.
 Bytes encoded_bytes(std::int64_t, std::int64_t kept) { return size_of(DType::kFp32) * kept; }
 
-// Largest rank for Gram and Schmidt: each column is read for its norm, read and written to be
-// scaled, and for every later one there are a product, its sum and a subtraction. Above it
-// Householder's QR, 32 columns at a time: for each column those of its block are read, read and
-// written, in the factorisation and in forming Q.
+// Largest rank for Gram and Schmidt. Each column is read for its norm, read and written to be
+// scaled; every later one takes a product, its sum and a subtraction. Above it Householder's QR, 32
+// columns at a time: each column reads, reads and writes those of its block, in the factorisation
+// and in forming Q.
 constexpr std::int64_t kGramSchmidt = 2;
 
 double moved_to_orthogonalise(std::int64_t rows, std::int64_t rank) {
@@ -89,8 +89,8 @@ LowRankSizes low_rank_sizes(std::span<const LowRank> gradients) {
   return sizes;
 }
 
-// Counts work before P's sum: the error is added (two reads, a write) and the sum copied (a read, a
-// write), uncompressed elements are gathered, Q is made orthogonal, and M Q reads each matrix once.
+// Counts work before P's sum. The error is added (two reads, a write) and the sum copied (a read, a
+// write). Uncompressed elements are gathered, Q is made orthogonal, and M Q reads each matrix.
 LowRankWork encode_work(const LowRankSizes& sizes, Bytes element_size) {
   const auto all = static_cast<double>(sizes.whole + sizes.matrix);
   const double moved = 5 * all + 2 * static_cast<double>(sizes.whole) + sizes.q_moved +
@@ -98,8 +98,8 @@ LowRankWork encode_work(const LowRankSizes& sizes, Bytes element_size) {
   return {sizes.product + sizes.q_flops, moved * static_cast<double>(element_size)};
 }
 
-// Counts work after it: P is made orthogonal, M^T P reads each matrix and P Q^T writes it,
-// uncompressed elements go back, and the new error takes two reads and a write.
+// Counts work after it. P is made orthogonal, M^T P reads each matrix and P Q^T writes it.
+// Uncompressed elements go back, and the new error takes two reads and a write.
 LowRankWork decode_work(const LowRankSizes& sizes, Bytes element_size) {
   const auto all = static_cast<double>(sizes.whole + sizes.matrix);
   const double moved = 3 * all + 2 * static_cast<double>(sizes.whole) + sizes.p_moved +

@@ -56,7 +56,7 @@ LowRankWork decode_work(const LowRankSizes& sizes, Bytes element_size);
 // orthogonal.
 std::vector<float> starting_factor(const LowRank& matrix, std::uint64_t seed);
 
-// Makes the columns orthogonal and of length 1, from the first on (Gram and Schmidt; torch has a QR
+// Orthogonalises the columns, of length 1, from the first on (Gram and Schmidt; torch has a QR
 // decomposition from rank 3 on, which spans the same; its time is predicted). A column in the span
 // of earlier ones becomes zeros; torch would scale its rounding error to length 1.
 void orthogonalise(std::span<float> factor, std::int64_t rank);

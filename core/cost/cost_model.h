@@ -128,7 +128,7 @@ double rate_share(const ScaleCostModel& scale, int gpus_per_node);
 // Returns the cost model of a path, or its prior without a row.
 StepCostModel step_cost_model_of(const ScaleCostModel& scale, StepPath path);
 
-// Support of a cost by measurements. spread_of turns it into the standard deviation of
+// Support of a cost by measurements; spread_of gives the standard deviation of
 // log(true time / cost). An 80 % interval is cost * exp(+-1.2816 spread).
 //
 // The parts are distances of the question from the nearest measured table. Each adds its square.
@@ -153,9 +153,9 @@ double spread_of(const Support& support);
 // network's bandwidth, does not change with the network. 2 is an ideal pipelined tree, 4.1 the
 // double tree of NCCL 2.4 on PCIe nodes.
 
-// Returns the factor of a cost model's forced trees on more than two nodes (on two a tree sends
-// half as much), as the median over evenly spread sizes of their tables, at the rate of the other
-// tables between nodes. Empty if the cost model has no such tree, or only trees.
+// Returns the median factor of a cost model's forced trees on more than two nodes (on two a tree
+// sends half as much). It is taken over evenly spread sizes of their tables, at the rate of the
+// other tables between nodes. Empty if the cost model has no such tree, or only trees.
 std::optional<double> tree_factor(const MeasuredCostModel& cost_model);
 
 }  // namespace syncline::cost

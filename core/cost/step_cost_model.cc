@@ -26,8 +26,8 @@ constexpr double kNoise = 0.08;
 
 using Parameters = std::array<double, 4>;  // logarithms: base, latency, bandwidth, share or fill
 
-// Usual values of a path on the networks measured at several counts of nodes (Alps, Polaris on TCP
-// and on libfabric), each fitted to all of its tables. Predicting one of them from a single count,
+// Usual values of a path on the networks measured at several counts of nodes, each fitted to all of
+// its tables (Alps, Polaris on TCP and on libfabric). Predicting one of them from a single count,
 // the other networks' values are nearer than NCCL's constants.
 struct Usual {
   double latency = 1;      // in units of NCCL's constant and of the fabric's scale

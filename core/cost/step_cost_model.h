@@ -56,7 +56,7 @@ double ring_steps(collective::CollectiveKind kind, int nodes, int gpus_per_node 
 // Returns the bytes that a rank sends in a ring / the payload as nccl-tests prints it.
 double bus_factor(collective::CollectiveKind kind, int ranks);
 
-// Return NCCL's latency constants, the prior of the cost models: per collective, and per step of a
+// Returns NCCL's latency constants, the prior of the cost models: per collective, and per step of a
 // ring or hop of a tree.
 Seconds nccl_base_latency(StepPath path);
 Seconds nccl_step_latency(StepPath path, bool between_nodes);
@@ -117,8 +117,7 @@ struct PathRow {
 };
 
 // Returns the fit by least squares of the relative errors, damped for outliers, and of the
-// distances to the prior, with its cost: minus the log-likelihood, prior included, up to a
-// constant.
+// distances to the prior; and its cost, minus the log-likelihood with the prior, up to a constant.
 std::pair<StepCostModel, double> fit_step_cost_model(StepPath path,
                                                      const std::vector<PathRow>& rows,
                                                      const StepPrior& prior);

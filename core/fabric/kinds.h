@@ -77,7 +77,7 @@ std::vector<int> placed(const Topology& topology, int nodes, Placement how, std:
 // Multiplies the capacity of links of a name: one link ("leaf3-spine1") in both directions, a sort
 // ("spine"), or all of a switch. Returns their number.
 int weaken(Topology& topology, const std::string& name, double share);
-// Weakens links of several names, in order, in one pass; returns the number of links by name.
+// Multiplies capacities for several names, in order, in one pass; returns the links by name.
 std::vector<int> weaken(Topology& topology,
                         const std::vector<std::pair<std::string, double>>& shares);
 

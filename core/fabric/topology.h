@@ -73,8 +73,8 @@ Topology pooled(const Topology& topology);
 // Returns the largest n such that every group of n consecutive nodes of the job shares a leaf.
 int nodes_at_a_leaf(const Topology& topology);
 
-// Returns, by link, if all hosts of the job together, of `port` bytes per second each, cannot fill
-// it. Other jobs might.
+// Returns true for links that all hosts of the job together, at `port` bytes per second each,
+// cannot fill. Other jobs might.
 std::vector<bool> never_full(const Topology& topology, BytesPerSecond port);
 
 // The ways through a topology, found on demand; not thread-safe.

@@ -10,7 +10,7 @@
 
 namespace syncline {
 
-// The order in which a stage runs its micro-batches.
+// The order of a stage's micro-batches.
 enum class Schedule {
   kGpipe,        // all forward passes, then all backward passes (Huang et al. 2019)
   k1F1B,         // one forward, one backward (PipeDream-flush, Narayanan et al. 2021)

@@ -65,7 +65,7 @@ ModelWork model_work(const plan::Plan& plan) {
     }
     work.averages |= compute->phase == plan::Phase::kAverage;
   }
-  // Updates by bucket may hide behind later exchanges if there are more of these; a single one
+  // Updates by bucket may be hidden by later exchanges if there are more of these; a single one
   // cannot.
   if (plan.updates_by_bucket || updates > 1) work.tail = 0;
   return work;

@@ -1,8 +1,8 @@
-// The time of an operator list on a device, by two clocks: the host launches kernels one after the
-// other and runs ahead of the device; a kernel begins once launched, and kernel_gap after the
-// previous one. Both clocks start with the step. A product takes matrix FLOPs / matrix rate + other
-// FLOPs / rate + bytes / memory bandwidth (tests/hardware/reached_test.cc), any other kernel
-// max(FLOPs / rate, bytes / memory bandwidth).
+// The time of an operator list on a device, by two clocks from the step's begin. The host launches
+// kernels one after the other and runs ahead of the device; a kernel begins once launched, and
+// kernel_gap after the previous one. A product takes matrix FLOPs / matrix rate + other FLOPs /
+// rate + bytes / memory bandwidth (tests/hardware/reached_test.cc), any other kernel max(FLOPs /
+// rate, bytes / memory bandwidth).
 #pragma once
 
 #include <numeric>
@@ -34,7 +34,7 @@ bool rounds(const Operator& op, int compute_capability);
 // Returns a product's share of its format's rate if rows are not aligned to 16 bytes, else 1.
 double aligned_share(const Operator& op, const Device& device);
 
-// Returns the operator's kernels without launch and gap.
+// Returns the time of the operator's kernels without launch and gap.
 Seconds kernel_time(const OperatorList& list, const Operator& op, const Device& device);
 
 // Evaluates the list. Requires device.flops and device.memory above 0.

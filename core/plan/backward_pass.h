@@ -27,8 +27,8 @@ class BackwardPass {
   OpId first_tick() const { return first_tick_; }
 
  private:
-  // A bucket of the plan whose parameters the pass gathers, with the tensors that begin and await
-  // the gather.
+  // A bucket of the plan with parameters that the pass gathers, and the tensors that begin and
+  // await the gather.
   struct Gather {
     std::size_t bucket = 0;
     const Route* route = nullptr;

@@ -176,8 +176,8 @@ bool packs_at_ticks(const Fusion& fusion) {
          fusion.order == Fusion::Order::kBackward;
 }
 
-// Packs at ticks like Horovod. The buckets of one tick keep the order in which they are queued;
-// sparse gradients, which are gathered, are released at their tick too.
+// Packs at ticks like Horovod. The buckets of one tick keep their queue's order; sparse gradients,
+// which are gathered, are released at their tick too.
 GradientBuckets released_at_ticks(const Workload& workload, const Cluster& cluster,
                                   const Strategy& strategy, const compress::Codec* codec,
                                   const std::vector<int>& candidates, std::vector<Bucket> alone,
@@ -210,7 +210,7 @@ GradientBuckets released_at_ticks(const Workload& workload, const Cluster& clust
     released.emplace_back(tick_releases({there}, {OnWire{}}, 0, cycle, phase).front().time,
                           std::move(bucket));
   }
-  // Without packing, buckets are already in the order in which they are sent.
+  // Without packing, buckets are already in sending order.
   const auto queued = [&](const auto& one) {
     return std::pair(one.first, candidates.empty() ? 0 : one.second.tensors.front());
   };
@@ -292,7 +292,7 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
     }
   }
   // Too large buckets and the effect of a codec are known only now. Low-rank codecs factor whole
-  // gradients, whose factors are small enough to travel in one piece.
+  // gradients; the factors are small enough to travel in one piece.
   const bool factors = codec != nullptr && codec->low_rank;
   const auto compress_all = [&] {
     for (auto& bucket : buckets) {

@@ -1,4 +1,4 @@
-// Which gradients and parameters travel together: by fusion, partition and compression.
+// Groups of gradients and parameters that travel together: by fusion, partition and compression.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@ namespace syncline::plan {
 
 struct GradientBuckets {
   std::vector<Bucket> buckets;  // in the order in which they become ready (or are released)
-  // By bucket: the tick that releases it and its expected readiness, in seconds from the step's
-  // begin; empty: each is sent once ready.
+  // Release tick of each bucket and its expected readiness, in seconds from the step's begin;
+  // empty: each is sent once ready.
   std::vector<std::pair<Seconds, Seconds>> releases;
 };
 
@@ -28,7 +28,7 @@ std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, con
                                                    const BucketTraits& traits, bool buffers,
                                                    int fragments);
 
-// Returns the buckets of groups in which sharded parameters are gathered; empty without groups.
+// Returns the buckets of groups that are gathered together in shards; empty without groups.
 std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy,
                                    const std::vector<std::vector<int>>& groups);
 
@@ -43,9 +43,8 @@ struct Urgent {
   Bytes bytes = 0;
 };
 
-// Returns indices of `items` in the order in which they are sent. A sent item cannot be overtaken.
-// `credit`: bytes that may be sent and unfinished; 0: a single item. One item always may, of any
-// size.
+// Returns indices of `items` in sending order. A sent item cannot be overtaken. `credit`: bytes
+// that may be sent and unfinished; 0: a single item. One item always may, of any size.
 std::vector<int> urgent_first(const std::vector<Urgent>& items, Bytes credit);
 
 // Compression: the buckets that are encoded at this point of the training, with the elements kept
@@ -55,7 +54,7 @@ std::vector<int> urgent_first(const std::vector<Urgent>& items, Bytes credit);
 void compress(Bucket& bucket, const compress::Codec* codec, const Compression& compression,
               const Workload& workload, std::int64_t step);
 
-// Makes the whole bucket one matrix, with a codec that does so. Requires elements in it.
+// Turns the whole bucket into one matrix, with a codec that does so. Requires elements in it.
 void factor_whole(Bucket& bucket, const compress::Codec* codec, const Compression& compression);
 
 }  // namespace syncline::plan

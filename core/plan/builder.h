@@ -36,8 +36,8 @@ class Builder {
   // Requires their first forward pass in the plan already.
   void earlier_micro_batches();
 
-  // Returns a bucket's communication stream. Buckets take the streams in turn, the order in which
-  // frameworks use their communicators.
+  // Returns a bucket's communication stream. Buckets take the streams in turn, as frameworks use
+  // their communicators.
   StreamId stream_of(std::size_t bucket) const;
 
   // Adds a bucket's work on the compute stream before it is sent. Returns its last operation, or
@@ -75,7 +75,7 @@ class Builder {
   StreamId across_stream_ = kComputeStream;
 };
 
-// Renumbers a part's bucket for a plan in which the part's first bucket is `first`.
+// Changes a part's bucket to its index in a plan; the part's first bucket is `first` there.
 void shift_bucket(Work& work, int first);
 
 }  // namespace syncline::plan

@@ -226,7 +226,7 @@ Communication local_communication(const Workload& workload, const Cluster& clust
 std::vector<std::vector<Exchange>> averaged_parameters(const Workload& workload,
                                                        const Cluster& cluster,
                                                        const Strategy& strategy) {
-  // With exchanged gradients the fusion is theirs: parameters travel as one, and buffers stay if
+  // If gradients are exchanged, the fusion is theirs: parameters travel as one, and buffers stay if
   // DDP broadcasts them. An outer step is for parameters only.
   const LocalSgd& local = strategy.local_sgd;
   Fusion one;

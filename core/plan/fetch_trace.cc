@@ -31,7 +31,7 @@ bool is_number(std::string_view word) {
   return !word.empty() && word.find_first_not_of("0123456789") == word.npos;
 }
 
-// Owns the modules in the order in which both passes enter and leave them.
+// Owns the sequence of modules that both passes enter and leave.
 class Walk {
  public:
   explicit Walk(const Workload& workload) : workload_(workload) {

@@ -12,8 +12,8 @@
 
 namespace syncline::plan {
 
-// Splits `candidates` (indices into `tensors`, in the order in which they become ready) into
-// groups, in the order in which they are formed.
+// Splits `candidates` (indices into `tensors`, ordered by readiness) into groups, in the order of
+// their formation.
 std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
                                    const std::vector<int>& candidates, const Fusion& fusion);
 
@@ -30,17 +30,17 @@ bool layer_matrix(const Tensor& tensor);
 // Returns the bytes of a tensor on the wire in its own format, with padding.
 Bytes padded_bytes(const Tensor& tensor, const Fusion& fusion, const BucketTraits& traits);
 
-// Returns the format in which a gradient is summed: fp32 only widens, a half format only narrows.
+// Returns the format of a gradient's sum: fp32 only widens, a half format only narrows.
 DType sum_format(DType own, const Fusion& fusion);
 
-// Makes buckets of a group: one per dtype, in first-seen order, with sizes and padding.
+// Builds buckets of a group: one per dtype, in first-seen order, with sizes and padding.
 std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
                                const std::vector<int>& group, const Fusion& fusion,
                                const BucketTraits& traits = {});
 
-// MG-WFBP's merging of gradients (Shi, Chu and Li, INFOCOM 2019), by the rule of its published
-// code. Gradients are visited as they become ready. The open group takes the next one if that is
-// ready before the group's exchange would end, and if the exchange could not have begun by then or
+// MG-WFBP's merging of gradients by its published code (Shi, Chu and Li, INFOCOM 2019). Gradients
+// are visited as they become ready. The open group takes the next one under two conditions. It is
+// ready before the group's exchange would end. The exchange could not have begun by then, or
 // waiting costs less than the saved start-up. Greedy: waits below the start-up add up, and the
 // result is often not the best.
 

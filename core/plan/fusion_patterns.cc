@@ -121,7 +121,7 @@ struct Updates {
   bool direct = true;      // each reads a gradient itself, not its cast
 };
 
-// Returns the updates. `tensor_of`: by value, the tensor whose gradient it is, or -1.
+// Returns the updates. `tensor_of`: by value, the tensor with this gradient, or -1.
 Updates updates_of(const OperatorGraph& graph, const std::string& kind, const Workload& workload,
                    const std::vector<int>& tensor_of) {
   Updates updates;

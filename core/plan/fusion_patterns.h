@@ -11,7 +11,7 @@ namespace syncline::plan {
 // Fuses relu + depthwise_conv2d: the convolution applies the relu as it reads, in both directions.
 FusionMatch fuse_relu_depthwise_conv(OperatorGraph& graph, const Workload& workload);
 
-// Fuse batch_norm + relu, and batch_norm + elementwise_add + relu: cuDNN's fused kernels, which
+// Fuses batch_norm + relu, and batch_norm + elementwise_add + relu: cuDNN's fused kernels, which
 // exist in fp16 with channels last only.
 FusionMatch fuse_bn_act(OperatorGraph& graph, const Workload& workload);
 FusionMatch fuse_bn_add_act(OperatorGraph& graph, const Workload& workload);

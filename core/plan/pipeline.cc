@@ -103,8 +103,8 @@ void place_in_stage(collective::Collective& collective, const Cluster& cluster,
   if (collective.nccl) collective::choose_algorithm(collective, collective::kNcclName, cluster);
 }
 
-// Returns how many of `neighbours` that sum a dense gradient also sum one expert's: one if as many
-// share the experts. 0: uneven.
+// Returns how many of `neighbours` that sum a dense gradient sum one expert's too; one if they
+// divide the ranks that share the experts. 0: uneven.
 int experts_among(const Parallel& parallel, int neighbours) {
   const int block = neighbours * exchange_step(parallel, false);
   const int apart = exchange_step(parallel, true);

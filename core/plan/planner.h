@@ -14,11 +14,11 @@ namespace syncline::plan {
 // workload's: by its speed, and by its steps per LocalSGD period over their mean.
 std::vector<double> block_times(const Cluster& cluster, const LocalSgd& local);
 
-// LocalSGD: the steps at which parameters are averaged instead of gradients, by the rules of
-// Paddle's localsgd_optimizer (2021). Steps count from 1. Up to begin_step every step communicates,
-// then every k-th. At each averaging the adaptive form sets k = clamp(ceil(sqrt(lr_0 L / (lr
-// loss_0) init_period)), 1, max_period), with the loss L and learning rate lr of that moment
-// (init_period is inside the root, unlike in AdaComm, Wang and Joshi 2018).
+// Returns the learning rate and the loss at a step. LocalSGD averages parameters instead of
+// gradients by the rules of Paddle's localsgd_optimizer (2021). Steps count from 1. Up to
+// begin_step every step communicates, then every k-th. At each averaging the adaptive form sets k =
+// clamp(ceil(sqrt(lr_0 L / (lr loss_0) init_period)), 1, max_period), with that moment's loss L and
+// rate lr (init_period is inside the root, unlike in AdaComm, Wang and Joshi 2018).
 
 double learning_rate_at(const Training& training, std::int64_t step);
 double loss_at(const Training& training, std::int64_t step);

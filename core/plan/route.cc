@@ -85,7 +85,7 @@ class Routes {
     return made;
   }
 
-  // Appends one collective, or two for an all-reduce of blocks: all to all, in which each rank sums
+  // Appends one collective, or two for an all-reduce of blocks: all to all, for each rank to sum
   // its part, and the library's all-gather of the sums.
   void append(Route& route, CollectiveKind kind, const std::string& algorithm,
               collective::Groups groups, const Payload& payload) const {

@@ -15,7 +15,7 @@ void expect_ranks(const collective::Groups& groups, int ranks, const Strategy& s
 Exchange exchange_of(Bucket bucket, const Workload& workload, const Cluster& cluster,
                      const Strategy& strategy);
 
-// All-reduces a bucket across LocalSGD groups, one shard per rank. If a rank keeps more than its
+// Returns an all-reduce across LocalSGD groups, one shard per rank. If a rank keeps more than its
 // shard, an all-gather inside each group follows.
 Route sum_across_groups(const Bucket& bucket, const Cluster& cluster, const Strategy& strategy);
 

@@ -40,8 +40,8 @@ class StepBuckets {
   // that the next one does not await as a whole.
   const std::vector<std::size_t>& bringing(std::size_t tensor) const { return bringing_[tensor]; }
 
-  // Returns the buckets of parameters whose module begins with the forward pass of a module inside
-  // it, outer modules first. Requires the same.
+  // Returns the buckets of parameters of modules that begin with the forward pass of a module
+  // inside them, outer modules first. Requires the same.
   const std::vector<std::size_t>& ahead() const { return ahead_; }
 
   // Returns the gradients' buckets that hold a tensor of bucket b.

@@ -28,7 +28,7 @@ class StepEnd {
   }
 
  protected:
-  // Adds the second halves, in the order in which the next forward pass needs them, each after its
+  // Adds the second halves, ordered by their need in the next forward pass, each after its
   // gradients' exchange or update.
   void gather() {
     const std::size_t gradients = buckets_.gradients();
@@ -77,8 +77,8 @@ class StepEnd {
   }
 };
 
-// Owns the end of a step in which each rank updates all parameters: once they have arrived, or in
-// the next step's forward pass.
+// Owns the end of a step with an update of all parameters on each rank: once they have arrived, or
+// in the next step's forward pass.
 class WholeUpdate : public StepEnd {
  public:
   using StepEnd::StepEnd;
@@ -102,8 +102,8 @@ class WholeUpdate : public StepEnd {
   }
 };
 
-// Owns the end of a step in which each rank updates its shards; they are gathered afterwards, or in
-// the next step's forward pass.
+// Owns the end of a step with a sharded update; shards are gathered afterwards, or in the next
+// step's forward pass.
 class ShardedUpdate : public StepEnd {
  public:
   using StepEnd::StepEnd;
@@ -183,8 +183,8 @@ class StepPlan {
     return WholeUpdate(build_, workload_, communication_, buckets_, sent).put();
   }
 
-  // Makes the forward pass wait for each bucket of the previous step, whose operations are known
-  // once the plan is complete.
+  // Makes the forward pass wait for each bucket of the previous step; its operations are known once
+  // the plan is complete.
   void wait_for_step_before(const std::vector<OpId>& arrived) {
     for (const auto& [op, buckets] : forward_.waits()) {
       auto& after = build_.plan.ops[index(op)].after_previous;

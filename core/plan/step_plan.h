@@ -13,9 +13,9 @@ struct StepCut {
   OpId rest = 0;
 };
 
-// Plans in order: the forward pass (by layers if it may begin before all parameters are in place,
-// each layer's update before it), the backward pass with its exchanges, the second halves of split
-// exchanges, the update.
+// Puts together in order: the forward pass, the backward pass with its exchanges, the second halves
+// of split exchanges, the update. The forward pass is by layers, each after its update, if it may
+// begin before all parameters are in place.
 Plan step_plan(const Workload& workload, Communication communication, StepCut* cut = nullptr);
 
 }  // namespace syncline::plan

@@ -28,7 +28,7 @@ struct Sums {
   double busy = 0;      // share of the processor that the bytes take
 };
 
-// Returns the share of a collective's time in which ranks sum; 0: they do not.
+// Returns the share of a collective's time that ranks spend on sums; 0: they do not sum.
 double reducing_share(collective::CollectiveKind kind) {
   using enum collective::CollectiveKind;
   if (kind == kAllReduce) return 0.5;  // each rank's part is summed first, then it goes round
@@ -559,7 +559,7 @@ class Pass {
   std::vector<Window> windows_;
   std::vector<Window> under_way_before_;  // of the previous period, the first one first
   std::size_t past_ = 0;                  // number of those that are over
-  // Spans in which the forward pass computes, if it begins before all parameters are in.
+  // Spans of the forward pass's computation, if it begins before all parameters are in.
   std::vector<Stretch> forward_;
   bool repeated_ = false;  // in the first period the forward pass does not wait
   plan::StreamId computing_ = plan::kComputeStream;  // of the role of the current operation
@@ -573,7 +573,7 @@ plan::Plan with_interference(plan::Plan plan, const Device& device, collective::
   Inserted inserted(std::move(plan), device);
   Pass pass(inserted, device, cache);
   pass.fill();
-  // By the third period the forward pass waits for the lengthened exchanges.
+  // The forward pass of the third period waits for the lengthened exchanges.
   const bool repeats = std::ranges::any_of(inserted.effects, [](const Effect& effect) {
     return effect.kind == Effect::Kind::kLostToStepBefore;
   });

@@ -1,6 +1,6 @@
 // Independent pieces of work spread over processes: results in order, the same bytes as from one
-// process. Processes, not threads, because the work may be anything, a simulation engine with one
-// instance a process included, and because a crash of one piece must not end the others.
+// process. Work may be anything, like a simulation engine with one instance per process, and a
+// crash must not end other pieces: hence processes, not threads.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 namespace syncline::run {
 
 struct JobHooks {
-  // Called in this process after each piece with the number of finished and of all pieces.
+  // Reports the numbers of finished and of all pieces, in this process after each piece.
   std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
-  // Called in this process between pieces; true ends the work once the pieces under way are done.
+  // Stops the work if true: called in this process between pieces. Pieces under way are finished.
   std::function<bool()> interrupted = [] { return false; };
   // Returns the name of a piece in messages.
   std::function<std::string(std::size_t)> name = [](std::size_t piece) {

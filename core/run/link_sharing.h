@@ -46,8 +46,8 @@ struct SharedFlow {
 };
 
 // Sets the speed of each flow: max-min fair (Bertsekas and Gallager, Data Networks, 6.5.2) between
-// messages, as on links. A flow's level is the rate of one of its messages, so many messages get
-// more of a link than few. Flows without competitors run at 1. It is called at every event of a
+// messages, as on links. A flow's level is the rate of one of its messages, so ten messages get
+// more of a link than one. Flows without competitors run at 1. It is called at every event of a
 // plan, so it keeps its memory and the results for few claims.
 class LinkSharing {
  public:

@@ -49,15 +49,15 @@ class Payload {
   // True if the rank takes part: only a stage's ranks do in a sum of the stage.
   bool member() const { return member_; }
 
-  // Returns the bucket's collectives in the order in which they run; gathers of parameters before
-  // their gradients' exchange come after it.
+  // Returns the bucket's collectives in running order; gathers of parameters before their
+  // gradients' exchange come after it.
   const std::vector<collective::Collective>& collectives() const { return collectives_; }
   std::int64_t bytes() const { return elements_ * unit_; }
   // Returns the offset in the rank's bytes of the n-th of collectives(): members of an all-reduce
   // of shards own a part each; with factors each carries a part of the payload.
   std::int64_t place(std::size_t n) const;
-  // Does a rank's work between the n-th of collectives() and the next: with factors it computes the
-  // second ones, once the first are summed. Requires the `gradients` of fill().
+  // Computes a rank's work between the n-th of collectives() and the next: with factors the second
+  // ones, once the first are summed. Requires the `gradients` of fill().
   void between(std::size_t n, const RankGradients& gradients, std::byte* payload) const;
   // True if between() has work.
   bool works_behind(std::size_t n) const {
@@ -77,8 +77,8 @@ class Payload {
   // Returns the matrices of a low-rank codec; empty for others.
   const std::vector<FactorPlace>& factors() const { return factors_; }
   DType format() const { return format_; }
-  // Return the slices that fill() writes and read() reads, in order; of blocks as concatenated fp32
-  // numbers. Requires summed() or blocks().
+  // Returns the slices that fill() writes and read() reads, in order; of blocks as concatenated
+  // fp32 numbers. Requires summed() or blocks().
   std::vector<PayloadSlice> filled() const;
   std::vector<PayloadSlice> read_back() const;
 
@@ -131,7 +131,7 @@ class Payload {
   bool scatters_ = false;   // shards: true in the half that scatters
 };
 
-// Convert floats to their bytes in a number format, and back.
+// Converts floats to their bytes in a number format, and back.
 void write_as(DType format, const float* values, std::int64_t count, std::byte* bytes);
 void read_as(DType format, const std::byte* bytes, std::int64_t count, float* values);
 

@@ -19,12 +19,12 @@ class Queues {
         ends_before_(plan.ops.size(), 0),
         free_(index(plan.streams), 0) {}
 
-  // Return the time from which a stream is free, and an operation's end, in seconds.
+  // Returns the time from which a stream is free, and an operation's end, in seconds.
   Seconds free(plan::StreamId stream) const { return free_[index(stream)]; }
   Seconds end(std::size_t op) const { return ends_[op]; }
 
-  // Runs one period: each operation begins when its stream is free and its dependencies have ended,
-  // in this period or the previous one, and takes duration(its index, its begin).
+  // Runs one period. Each operation begins when its stream is free and its dependencies have ended,
+  // in this period or the previous one. It takes duration(its index, its begin).
   template <typename Duration>
   void pass(const plan::Plan& plan, const Duration& duration) {
     std::swap(ends_, ends_before_);
@@ -42,7 +42,7 @@ class Queues {
     }
   }
 
-  // Restarts the clock at `moment`; earlier ends become zero.
+  // Starts the clock again at `moment`; earlier ends become zero.
   void start_at(Seconds moment) {
     for (Seconds& end : ends_) end = std::max(0.0, end - moment);
     for (Seconds& free : free_) free = std::max(0.0, free - moment);

@@ -22,7 +22,7 @@ class CollectiveRun {
   virtual FluidPlan fluid_plan() const = 0;
   // Begins the collective of operation `op` as `instance`. Returns true if it was over at once.
   virtual bool start(Fluid& fluid, int instance, plan::OpId op) = 0;
-  // Handles a token of another kind than kOpDone. Returns the instance that ended with it, or -1.
+  // Takes a token of another kind than kOpDone. Returns the instance that ended with it, or -1.
   virtual int handle(Fluid& fluid, Fluid::Token token) = 0;
 };
 

@@ -233,7 +233,7 @@ FlowSet busiest_flows(const plan::Plan& plan, collective::CostCache& cache) {
       const auto busiest =
           std::ranges::max_element(stage.links, {}, &std::pair<int, double>::second);
       const BytesPerSecond capacity = cost->footprint->capacity(busiest->first);
-      // By the links only: the cost's scale is applied when the flow starts, as for all flows.
+      // The cost's scale is applied when the flow starts, as for all flows.
       const double fraction = stage.seconds_per_byte / cost->scale * capacity;
       flows.push_back({{static_cast<int>(place_of(capacity, capacities)), fraction}});
     }

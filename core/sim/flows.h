@@ -97,10 +97,10 @@ FlowPlan at_once(const FlowPlan& plan);
 // Returns every edge of every collective as a flow of its own.
 FlowSet every_flow(const Traffic& traffic);
 
-// Returns one flow per stage, with all bytes of its busiest link, over only that link, for plans
-// without overlapping collectives (plan::overlaps). A stage's flows have one size and begin
+// Returns one flow per stage for plans without overlapping collectives (plan::overlaps): all bytes
+// of the stage's busiest link, over only that link. A stage's flows have one size and begin
 // together, so the busiest link gives each of its flows the smallest share, is full from the begin
-// and ends last; no other link delays the stage.
+// and ends last. No other link delays the stage.
 FlowSet busiest_flows(const plan::Plan& plan, collective::CostCache& cache);
 
 // Returns each message as a flow over one link, for plans of very many messages with overlapping

@@ -76,7 +76,7 @@ sg::Link* add_link(sg::NetZone& zone, const std::string& name, double capacity) 
 }  // namespace
 
 struct Fluid::Parts {
-  // By default SimGrid reads its command line and writes its configuration to stderr.
+  // SimGrid reads its command line and writes its configuration to stderr by default.
   int argc = 5;
   char name[9] = "syncline";
   char log[27] = "--log=root.thresh:critical";

@@ -1,5 +1,5 @@
-// SimGrid behind a small interface: timers, and flows that share links max-min fairly. The only
-// file that knows SimGrid. One instance per process, used once.
+// A small interface to SimGrid: timers, and flows that share links max-min fairly. The only file
+// that knows SimGrid. One instance per process, used once.
 #pragma once
 
 #include <cstdint>

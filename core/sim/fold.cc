@@ -1,5 +1,5 @@
-// If every link of a kind carries equally many flows of each kind (an equitable partition, found by
-// colour refinement), all flows of a kind always have the same rate. So one flow and one link of
+// If every link of a kind carries equally many flows of each kind, all flows of a kind always have
+// the same rate. Colour refinement finds such an equitable partition. So one flow and one link of
 // each kind represent all.
 #include "core/sim/fold.h"
 

@@ -29,9 +29,9 @@ struct Folding {
   Kinds links;
 };
 
-// Initial colours keep routes or links apart. folding_of returns the coarsest kinds such that
-// routes of a kind cross links of the same kinds in the same order, and links of a kind are crossed
-// by equally many routes of each kind.
+// Initial colours keep routes or links apart. folding_of returns the coarsest kinds: routes of a
+// kind cross links of the same kinds in the same order; links of a kind are crossed by equally many
+// routes of each kind.
 using Colours = std::vector<collective::Colour>;
 Folding folding_of(const std::vector<Route>& routes, Colours of_routes, Colours of_links);
 

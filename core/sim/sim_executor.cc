@@ -1,5 +1,5 @@
-// Two grains (Simulation::grain). `step` moves every message of every round and lets each rank
-// continue as soon as its own messages are done. `merged` simulates rounds with equal link load as
+// Two grains (Simulation::grain). kStep moves every message of every round and lets each rank
+// continue as soon as its own messages are done. kMerged simulates rounds with equal link load as
 // one flow per edge, after their latencies. With `fold`, links that carry the same kinds of flows
 // are simulated once (see fold.h).
 #include "core/sim/sim_executor.h"

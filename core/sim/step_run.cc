@@ -173,8 +173,7 @@ class Programs {
     return ranks;
   }
 
-  // Numbers each rank's rounds, only those in which it sends or receives, and counts its events in
-  // each.
+  // Numbers each rank's rounds, only those with its own messages, and counts its events in each.
   static void number_rounds(Program& program, const std::vector<std::vector<End>>& by_rank) {
     for (const auto& list : by_rank) {
       program.first_round.push_back(static_cast<int>(program.events.size()));
