@@ -78,7 +78,7 @@ struct Hierarchy {
     kSharded,  // reduce-scatter inside, all-reduce of each shard across, all-gather inside
   };
   Form form = Form::kFlat;
-  int group_size = 0;             // ranks per group, at least 1; default: the GPUs of a node
+  int group_size = 0;             // ranks per group, at least 1; readers default to a node's GPUs
   bool first_all_reduce = false;  // kLeaders: the documents all-reduce inside first, Paddle reduces
   std::string inside;             // algorithm inside a group; empty: the strategy's
   std::string across;             // algorithm among leaders or shards; empty: the strategy's
@@ -216,7 +216,7 @@ struct FrameworkTraits {
   // Bytes per element when a parameter is gathered; 0: as its gradient. 1 (FP8) applies to matrices
   // of layers; other parameters then take 2 (Megatron's fp8-param-gather).
   int gather_bytes = 0;
-  // For regather: passes gather parameters as they need them, instead of gather_groups.
+  // For regather: passes gather the parameters in no gather_groups, as they need them.
   Fetches fetches;
   // Exchanges that may be unfinished when the backward pass continues past a bucket's exchange
   // (DeepSpeed: 1); 0: the backward pass waits for none.

@@ -129,9 +129,10 @@ const Tier& inter_tier(const Cluster& cluster) {
 
 // Rates of the links of one group, as NCCL's search would see them.
 struct Links {
-  const Tier* inside = nullptr;  // between the group's GPUs of a node; nullptr if it has one there
-  BytesPerSecond total = 0;      // usable by all channels together
-  BytesPerSecond each = 0;       // usable by one channel
+  const Tier* inside =
+      nullptr;               // between the group's GPUs of a node; nullptr if it has one GPU there
+  BytesPerSecond total = 0;  // usable by all channels together
+  BytesPerSecond each = 0;   // usable by one channel
   bool nvlink = false;
   bool rdma = true;
 };
