@@ -1,6 +1,5 @@
 // The averaging of parameters on one rank: the values that it sends, and its parameters after the
-// sum, which are their mean or an outer step from zeros with g = the mean of (start - own) of the
-// replicas:
+// sum: their mean, or an outer step from zeros with g = the mean of (start - own) of the replicas:
 //   sgd       start -= rate * g
 //   nesterov  m = momentum * m + g,  start -= rate * (g + momentum * m)   (torch.optim.SGD)
 // and then mix * own + (1 - mix) * start.
