@@ -1,8 +1,8 @@
 // A plan: the strategy applied to a workload on a cluster. Operations on streams with dependencies,
 // in SPMD form: every rank of a role runs the same list. A pipeline has one role per stage, other
-// jobs one. It has no times; executors add them. One plan covers one period: a training step, or
-// the k steps from one LocalSGD averaging to the next. Executors repeat it without draining the
-// streams.
+// jobs one. It has no start times; executors find them. One plan covers one period: a training
+// step, or the k steps from one LocalSGD averaging to the next. Executors repeat it without
+// draining the streams.
 #pragma once
 
 #include <cstdint>

@@ -57,7 +57,7 @@ Payload summed(const Bucket& bucket) {
           block > 1};
 }
 
-// Returns parameters in their own format (Strategy::gather_bytes), padded like their gradients.
+// Returns parameters in their own format (FrameworkTraits::gather_bytes), padded like gradients.
 Payload gathered(const Bucket& bucket, const Workload& workload, int bytes) {
   if (bytes == 0) return summed(bucket);
   const std::int64_t elements = uncompressed(bucket).elements;
