@@ -1,5 +1,5 @@
-// What a step communicates, when, and by which collectives: all that the planner knows of a
-// strategy. Seconds, bytes, elements; no errors: the strategy was read for this cluster.
+// The communication of a step: its collectives and when they run. It is all that the planner knows
+// of a strategy. Seconds, bytes, elements; no errors: the strategy was read for this cluster.
 #pragma once
 
 #include <cstddef>
@@ -11,37 +11,37 @@
 
 namespace syncline::plan {
 
-// One collective on a bucket's way.
+// One collective on the route of a bucket.
 struct Leg {
-  collective::Collective collective;  // whose bucket the plan fills in
-  bool own_stream = false;            // apart from the streams of reduce-scatters
-  bool last_micro_batch = false;      // not in the others
+  collective::Collective collective;  // its `bucket` is set by the plan
+  bool own_stream = false;            // true: not on the streams of reduce-scatters
+  bool last_micro_batch = false;      // true: not in the other micro-batches
 };
 
 using Route = std::vector<Leg>;
 
-// A bucket with its way to all ranks and what is done to it before and after.
+// A bucket, its route to all ranks, and its processing before and after.
 struct Exchange {
   Bucket bucket;
-  Seconds release = -1;  // its tick, from the step's begin; below zero: once it is ready
-  Seconds expected = 0;  // with a tick: when it is ready where nothing holds the passes up
+  Seconds release = -1;  // seconds from the step's begin to its tick; negative: once it is ready
+  Seconds expected = 0;  // with a tick: when it is ready if the passes are not delayed
   Seconds copy_in = 0;   // on the compute stream, like encoding and copying out
   Seconds encode = 0;
   Seconds decode = 0;  // on its own stream
   Seconds copy_out = 0;
-  Seconds apply = 0;       // of averaged parameters: the mean, or the outer step
+  Seconds apply = 0;       // of averaged parameters: the mean or the outer step
   Route reduce;            // of gradients, or of parameters that are averaged
-  bool scattered = false;  // which ends with a part of the sum on each rank
-  int shards = 1;          // ranks that update a part of its parameters each
-  Route gather;            // brings the parts to all; empty: nothing to bring, or by a fetch
-  Route again;             // likewise for the backward pass; empty: they were not given up
+  bool scattered = false;  // `reduce` ends with a part of the sum on each rank
+  int shards = 1;          // ranks that each update a part of its parameters
+  Route gather;            // brings the parts to all ranks; empty: not needed, or done by a fetch
+  Route again;             // all-gather before the backward pass; empty: parameters were kept
   int needed = 0;          // index of the first tensor whose backward pass waits for `again`
 };
 
-// A place in the passes of a micro-batch: ahead of a tensor's layer.
+// A position in the passes of a micro-batch: before a tensor's layer.
 struct Moment {
-  bool backward = false;  // pass
-  int tensor = 0;         // of the layer, the first one that the pass reaches
+  bool backward = false;  // pass; false: the forward pass
+  int tensor = 0;         // first tensor of the layer that the pass reaches
 
   bool operator==(const Moment&) const = default;
 };
@@ -49,39 +49,39 @@ struct Moment {
 // Parameters that the passes of a micro-batch gather.
 struct Fetch {
   enum class Turn { kEach, kFirst, kLater };
-  std::size_t parameters = 0;  // their place among Communication::parameters
+  std::size_t parameters = 0;  // index in Communication::parameters
   Route route;
   Moment asked;
   Moment needed;
-  Turn turn = Turn::kEach;  // micro-batches that gather them so
+  Turn turn = Turn::kEach;  // micro-batches that gather them this way
 };
 
 struct Communication {
   int ranks = 1;
   int streams = 1;             // for collectives; 0: they run on the stream that computes
-  bool across_stream = false;  // one more, for legs of their own
-  // In the order in which they become ready (or are released).
+  bool across_stream = false;  // true: one more stream, for legs with own_stream
+  // Ordered by readiness (or release).
   std::vector<Exchange> gradients;
-  std::vector<int> order;            // in which they go; empty: as they are listed
+  std::vector<int> order;            // in which they are sent; empty: as listed
   std::vector<Exchange> parameters;  // gathered in buckets of their own
-  bool fetching = false;             // passes gather them, but for those that stay in place,
-  std::vector<Fetch> fetches;        // in the order in which they ask for them
-  int shards = 1;                    // the most of any exchange
-  bool updates_by_bucket = false;    // or all parameters once the last bucket has arrived
-  bool each_micro_batch = false;     // exchanges, not the last one alone
-  bool cross_step = false;           // the next forward pass waits layer by layer
-  int in_flight = 0;                 // exchanges that the backward pass goes on beside; 0: all
-  bool by_clock = false;             // ticks come when they are expected, as nothing holds them up
-  Seconds host_sync = 0;             // the host's wait behind each collective
-  Seconds step_begin = 0;            // what data-parallel running costs ahead of each step,
-  Seconds buffer_broadcast = 0;      // and ahead of its forward pass
+  bool fetching = false;             // passes gather them, except those that stay in place
+  std::vector<Fetch> fetches;        // in the order of their `asked`
+  int shards = 1;                    // maximum over the exchanges
+  bool updates_by_bucket = false;    // false: all parameters once the last bucket has arrived
+  bool each_micro_batch = false;     // exchanges run in each micro-batch, not only in the last
+  bool cross_step = false;           // true: the next forward pass waits layer by layer
+  int in_flight = 0;                 // unfinished exchanges during the backward pass; 0: all
+  bool by_clock = false;             // ticks come when expected, as passes are not delayed
+  Seconds host_sync = 0;             // the host's wait after each collective
+  Seconds step_begin = 0;            // data-parallel overhead before each step
+  Seconds buffer_broadcast = 0;      // before the step's forward pass
 };
 
-// Of a step that exchanges gradients.
+// Returns the communication of a step that exchanges gradients.
 Communication communication_of(const Workload& workload, const Cluster& cluster,
                                const Strategy& strategy, const TrainingPoint& point);
 
-// Parameters that are gathered in one go.
+// Parameters that are gathered together.
 struct FetchGroup {
   std::vector<int> tensors;  // in ascending order
   Moment asked;
@@ -89,17 +89,17 @@ struct FetchGroup {
 };
 
 struct FetchTrace {
-  std::vector<FetchGroup> groups;  // in the order in which they are asked for
-  std::vector<int> most;           // tensors in place, of those, when they have the most elements
+  std::vector<FetchGroup> groups;  // ordered by `asked`
+  std::vector<int> most;           // tensors in place when they have the most elements
 };
 
-// Returns what both passes gather, by the rule of DeepSpeed's PartitionedParameterCoordinator. A
-// pass enters the model, then each module that a tensor's name tells of; a list of numbered modules
+// Returns the gathers of both passes, by the rule of DeepSpeed's PartitionedParameterCoordinator. A
+// pass enters the model, then each module that a tensor's name contains; a list of numbered modules
 // is none. Requires a strategy that fetches.
 FetchTrace fetch_trace(const Workload& workload, const Strategy& strategy);
 
-// Of LocalSGD: a step between two averagings, whose gradients stay in a group, which sees itself as
-// the cluster, or on each rank; and what is averaged, by fragment.
+// Returns LocalSGD's communication: a step between two averagings, with gradients summed in a group
+// (treated as the cluster) or not at all; and the averaged buckets, by fragment.
 Communication local_communication(const Workload& workload, const Cluster& cluster,
                                   const Strategy& strategy, const TrainingPoint& point = {});
 std::vector<std::vector<Exchange>> averaged_parameters(const Workload& workload,

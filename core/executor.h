@@ -1,5 +1,5 @@
-// The seam behind which a plan runs: in a closed-form model, in a simulation, on host memory, on
-// real machines. An executor knows nothing of strategies; a plan knows nothing of executors.
+// The interface that runs a plan: in a closed-form model, in a simulation, on host memory, on real
+// machines. An executor knows nothing of strategies; a plan knows nothing of executors.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace syncline::run {
 
-// When each operation began and ended: what every executor returns, predicted or measured.
+// The begin and end of each operation: the result of every executor, predicted or measured.
 
 // One operation on one rank.
 struct Span {
@@ -24,31 +24,30 @@ struct Span {
 };
 
 struct Timeline {
-  // A few representative ranks, not thousands; rank 0 is always among them. In order of `begin`
-  // on each stream.
+  // Spans of a few representative ranks, rank 0 always among them; by `begin` on each stream.
   std::vector<Span> spans;
-  // When all ranks had finished each period.
+  // Times at which all ranks had finished each period.
   std::vector<Seconds> period_ends;
 };
 
-// Gradients by rank and by index (tensors, then buffers); empty where only time is asked for.
+// Gradients by rank and by index (tensors, then buffers); empty if only time is asked for.
 using Gradients = std::vector<std::vector<std::vector<float>>>;
 
 struct Outcome {
   Timeline timeline;
-  Gradients gradients;            // after the exchange, where the executor moves data
-  std::vector<Bytes> bytes_sent;  // by rank; empty where they are not counted
-  // By job beside this one: when each of its periods ended; empty where none was run.
+  Gradients gradients;            // after the exchange, if the executor moves data
+  std::vector<Bytes> bytes_sent;  // by rank; empty if not counted
+  // Ends of the periods of each job on the same fabric; empty without such jobs.
   std::vector<std::vector<Seconds>> others;
 };
 
-// What those who cost many plans need to know of the executor.
+// Properties of an executor that matter to callers that cost many plans.
 struct ExecutorTraits {
-  // Durations come by formula: stragglers as their expectation, where others draw them again at
-  // each step and need many steps for a mean; and bounds that follow from the formulas hold.
+  // Durations come from formulas and bounds derived from these hold. Stragglers count by their
+  // expectation; other executors draw them at each step and need many steps for a mean.
   bool closed_form = false;
   bool cheap = false;    // a plan takes about 0.1 ms
-  bool company = false;  // other jobs run beside the plan
+  bool company = false;  // other jobs run at the same time as the plan
 };
 
 class Executor {
@@ -60,36 +59,36 @@ class Executor {
   virtual Outcome run(const plan::Plan& plan, const Gradients& input, int periods) = 0;
 };
 
-// A job on the same fabric, which repeats its plan as long as the first one runs.
+// A job on the same fabric; repeats its plan as long as the first job runs.
 struct Beside {
   plan::Plan plan;
   Cluster cluster;
   std::uint64_t seed = 1;
 };
 
-// What an executor needs beside the plan.
+// An executor's input in addition to the plan.
 struct ExecutorSettings {
   Cluster cluster;
   Simulation simulation = {};
   std::uint64_t seed = 1;
-  // Whose spans are wanted beside rank 0's, where ranks differ; empty: those of the first few.
+  // Ranks to trace in addition to rank 0, if ranks differ; empty: the first few.
   std::vector<int> traced_ranks = {};
-  // Run beside the plan by executors that are not of closed form; the others have the mean of what
-  // these take in the links of `cluster`.
+  // Jobs that run at the same time, in executors that are not closed-form. For closed-form ones the
+  // links of `cluster` already lack the jobs' mean load.
   std::vector<Beside> others = {};
 };
 
-// The host executor: every transfer of every round really moves floats between the ranks' arrays in
-// this process. It knows no time; it is the truth for values and for bytes on the wire.
+// The host executor: every transfer of every round moves floats between the ranks' arrays in this
+// process. It knows no time; it is the truth for values and for bytes on the wire.
 
-// `workload` has the shapes behind the plan's buckets and must outlive the executor.
+// Returns the host executor. `workload` has the shapes of the plan's buckets and must outlive it.
 std::unique_ptr<Executor> make_host_executor(const Workload& workload);
 
-// Returns the closed-form model: durations by formula, streams as queues, links shared fairly.
-// Computes the expected time under jitter; ranks are alike. Never fails.
+// Returns the closed-form model: durations by formula, streams as queues, links shared fairly. It
+// computes the expected time under jitter; ranks are alike. Never fails.
 
 std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings);
-// On the cache's cluster, with its costs.
+// Returns the same on the cache's cluster, with its costs.
 std::unique_ptr<Executor> model_executor_on(std::shared_ptr<collective::CostCache> cache);
 
 }  // namespace syncline::run

@@ -1,8 +1,8 @@
 // A plan: the strategy applied to a workload on a cluster. Operations on streams with dependencies,
-// in SPMD form: every rank of a role walks the same list. A pipeline has a role a stage, other jobs
-// one. It says *what* happens; executors say when. One plan covers one period: a single training
-// step, or the k steps from one LocalSGD averaging to the next. Executors repeat it; each stream
-// goes on where it stood.
+// in SPMD form: every rank of a role runs the same list. A pipeline has one role per stage, other
+// jobs one. It has no start times; executors find them. One plan covers one period: a training
+// step, or the k steps from one LocalSGD averaging to the next. Executors repeat it without
+// draining the streams.
 #pragma once
 
 #include <cstdint>
@@ -25,28 +25,28 @@ namespace syncline::plan {
 
 // The moment of the training that a plan is for.
 struct TrainingPoint {
-  // Long after every ramp unless said otherwise.
+  // Default: long after every ramp.
   std::int64_t step = std::numeric_limits<std::int64_t>::max() / 4;
   std::int64_t period = 0;  // LocalSGD steps to the next averaging; 0: the strategy's own
   // Moment of a cycle at which the step begins, from 0 to kTickPhases - 1, if gradients are
   // released at ticks (Fusion::cycle). A step is not a multiple of a cycle, so all moments are
   // equally likely.
   int tick_phase = 0;
-  bool averaged = true;  // LocalSGD; false: a step behind the run's last averaging
+  bool averaged = true;  // LocalSGD; false: a step after the run's last averaging
 };
 
 inline constexpr int kTickPhases = 20;
 
 struct TrainingPhase {
   TrainingPoint point;
-  std::int64_t steps = 1;  // how many steps of the run are like this
+  std::int64_t steps = 1;  // steps of the run at this point
 };
 
 using OpId = std::int32_t;
 using StreamId = std::int32_t;
 
-// Of a role's streams, the first computes; the others communicate, each with a communicator of its
-// own. A stream behind those may hold the framework's own waits (kTick), which occupy neither.
+// Streams of a role: the first computes; the others communicate, each with its own communicator.
+// One more stream may hold the framework's own waits (kTick), which occupy neither.
 inline constexpr StreamId kComputeStream = 0;
 
 // Gradients (or, under LocalSGD, parameters) that travel together.
@@ -56,23 +56,23 @@ struct Bucket {
   DType dtype = DType::kFp32;
   bool sparse = false;        // one sparse gradient, exchanged as rows
   std::int64_t elements = 0;  // of all tensors, without padding
-  Bytes bytes = 0;            // likewise
-  Bytes padded_bytes = 0;     // what travels uncompressed: each tensor padded to fusion.align
-  const compress::Codec* codec = nullptr;  // nullptr: travels as it is
+  Bytes bytes = 0;            // without padding
+  Bytes padded_bytes = 0;     // on the wire uncompressed: each tensor padded to fusion.align
+  const compress::Codec* codec = nullptr;  // nullptr: uncompressed
   std::int64_t kept = 0;                   // elements (or rows) that one rank sends
-  std::vector<compress::LowRank> factors;  // with a codec of low rank by tensor, or of all
-  int ready = 0;                           // the tensor with which the bucket is complete
-  bool averaged = false;                   // parameters, or what an outer step needs of them
-  // A part of one tensor, where large ones are partitioned: `elements` from this one on.
+  std::vector<compress::LowRank> factors;  // of a low-rank codec, by tensor or of the whole bucket
+  int ready = 0;                           // the last of its tensors to become ready
+  bool averaged = false;                   // true: parameters, or values for an outer step
+  // First element of the bucket's part of one tensor, if large tensors are partitioned.
   std::int64_t first = 0;
 };
 
-// What one rank sends of a compressed bucket.
+// Returns the bytes that one rank sends of a compressed bucket.
 Bytes encoded_bytes(const Bucket& bucket);
 
 enum class Phase { kForward, kBackward, kUpdate, kAverage };
 
-// Work of the model itself; tensors [first, last] become ready at its end.
+// Work of the model itself; tensors [first, last] are ready at its end.
 struct Compute {
   Phase phase = Phase::kForward;
   Seconds seconds = 0;
@@ -80,109 +80,108 @@ struct Compute {
   int last = -1;
 };
 
-// A stream is busy for a reason that is neither the model's work nor a collective.
+// A stream is busy, but not with the model's work or a collective.
 struct Busy {
   enum class Reason {
     kEncode,
     kDecode,
     kCopyIn,        // gradients into their bucket's buffer
-    kCopyOut,       // and back
+    kCopyOut,       // bucket's buffer into gradients
     kHost,          // the host waits for a stream before it goes on
-    kTick,          // the framework lets time pass: Horovod's thread sleeps until its next tick
-    kSums,          // what a library adds up in software (core/run/interference.h)
-    kInterference,  // what computation and collectives lose to each other (likewise)
+    kTick,          // framework's own wait: Horovod's thread sleeps until its next tick
+    kSums,          // a library's sums in software (core/run/interference.h)
+    kInterference,  // mutual slowdown of computation and collectives (core/run/interference.h)
   };
   Reason reason = Reason::kHost;
   Seconds seconds = 0;
-  int bucket = -1;  // -1: of none
+  int bucket = -1;  // -1: of no bucket
 };
 
 using Work = std::variant<Compute, collective::Collective, Busy>;
 
-// Returns how long the work takes by itself; 0 for a collective, whose time depends on the network.
+// Returns the duration of the work by itself; 0 for a collective, which depends on the network.
 Seconds seconds_of(const Work& work);
 
-// Why the stream is busy; nothing where it computes or communicates.
+// Returns the reason why the stream is busy; empty if it computes or communicates.
 std::optional<Busy::Reason> reason_of(const Work& work);
 
 struct Op {
   StreamId stream = kComputeStream;
   std::vector<OpId>
-      after;  // besides the previous operation on its stream; all smaller than its own id
+      after;  // in addition to the previous operation on its stream; smaller than its own id
   Work work;
-  int step = 0;  // which of the period's steps it belongs to
-  // Operations of the period before, of any id, that must be done too. The first period waits for
+  int step = 0;  // index in the period
+  // Operations of the previous period, of any id, that must be done too. The first period waits for
   // none: the parameters are in place when a training begins.
   std::vector<OpId> after_previous = {};
-  // The collective gathers what each rank holds a part of: parameters, or gradients summed by
-  // parts.
+  // The collective gathers parts that ranks hold: parameters, or gradients summed by parts.
   bool gathers = false;
 };
 
 struct Plan {
   int ranks = 1;
-  int streams = 1;                 // including compute streams; those of one role, then the next's
+  int streams = 1;                 // including compute streams; ordered by role
   int roles = 1;                   // pipeline stages
-  int role_step = 1;               // ranks from which on the next role's begin
+  int role_step = 1;               // first rank of the next role - first rank of a role
   int steps = 1;                   // training steps in one period
   int passes = 1;                  // micro-batches of a step between two waits for other ranks
-  double stretch = 1;              // how much longer it computes than the workload says
-  bool updates_by_bucket = false;  // or all parameters once the last bucket has arrived
-  int replicas = 1;                // of the parameters, which averaging sums
-  Outer outer;                     // what becomes of the sum
+  double stretch = 1;              // computation time / the workload's computation time
+  bool updates_by_bucket = false;  // false: all parameters once the last bucket has arrived
+  int replicas = 1;                // copies of the parameters that averaging sums
+  Outer outer;                     // use of the sum
   std::vector<Bucket> buckets;
   std::vector<Op> ops;
 
   int streams_of_role() const { return streams / roles; }
   int role_of(StreamId stream) const { return stream / streams_of_role(); }
   int role_of_rank(int rank) const { return roles == 1 ? 0 : rank / role_step % roles; }
-  // Its number in its role.
+  // Returns a stream's index within its role.
   StreamId own_stream(StreamId stream) const { return stream % streams_of_role(); }
   int first_rank(StreamId stream) const { return role_of(stream) * role_step; }
   bool computes(StreamId stream) const { return own_stream(stream) == kComputeStream; }
 };
 
 // Returns the plan of one period. Requires that the strategy fits the cluster. Throws InputError
-// for an algorithm or codec that no table has, and for groups without a size.
+// for an algorithm or codec in no table, and for groups without a size.
 Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                const TrainingPoint& point = {});
 
-// The same among those who sum one gradient of a job that is cut (job.h's exchanging), as if
-// they were all that trains.
+// Returns the same among the ranks that sum one gradient of a model-parallel job (job.h's
+// exchanging), as if they were the whole job.
 Plan exchange_plan(Workload workload, const Cluster& exchanging, const Strategy& strategy);
 
-// Returns a run as its distinct plans with their weights: one phase where a single step is
-// evaluated, several where a sparsity ramp or a LocalSGD period changes on the way.
+// Returns a run as its distinct plans with their weights: one phase for a single step, several if a
+// sparsity ramp or a LocalSGD period changes during the run.
 std::vector<TrainingPhase> training_phases(const Strategy& strategy, const Training& training);
 
-// Returns whether a period begins before the last one's exchange is over.
+// True if a period begins before the last one's exchange is over.
 bool crosses_steps(const Plan& plan);
 
-// What the host takes ahead of the forward passes of a period, all its steps together.
+// Returns the host's time before the forward passes of a period, over all its steps.
 Seconds ahead_of_forward(const Plan& plan);
 
-// Returns whether collectives may be under way at the same time: several streams communicate.
+// True if collectives may be under way at the same time: several streams communicate.
 bool overlaps(const Plan& plan);
 
-// Streams beside the compute stream, without one that only holds waits.
+// Counts the streams other than the compute stream and a stream of waits.
 int communication_streams(const Plan& plan);
 
-// Returns whether a rank carries the operation out, or is sent something by it.
+// True if a rank carries the operation out, or receives something by it.
 bool concerns(const Plan& plan, const Op& op, int rank);
 
-// "backward fc.weight .. layer4.2.bn3.bias", "all_reduce bucket 3", ... for people.
+// Describes an operation: "backward fc.weight .. layer4.2.bn3.bias", "all_reduce bucket 3", ...
 std::string describe(const Op& op, const Plan& plan, const Workload& workload);
 
-// "compute", "exchange 2" by the word for those that communicate; in a pipeline "stage 1 compute".
+// Returns "compute", or "exchange 2" by the word `exchanges`; in a pipeline "stage 1 compute".
 std::string stream_name(const Plan& plan, StreamId stream, std::string_view exchanges);
 
-// Name of a bucket's tensor by its index, which may be a buffer's.
+// Returns the name of a bucket's tensor by its index, which may be a buffer's.
 const std::string& tensor_name(const Workload& workload, int index);
 
 // Lowering: the one expansion of a plan's collective into transfers between world ranks.
 
-// Rounds of all groups side by side: round i holds round i of every group. Transfers name world
-// ranks; elements count inside the group's payload.
+// Returns the rounds of all groups in parallel: round i holds round i of every group. Transfers
+// name world ranks; elements count inside the group's payload.
 collective::Schedule lower(const collective::Collective& collective);
 
 }  // namespace syncline::plan

@@ -1,6 +1,6 @@
 // A strategy of gradient synchronisation, in two parts: the knobs that people choose, and the
-// traits of the framework that carries them out. core/plan turns a strategy into a plan; nothing
-// else interprets these fields.
+// traits of the framework that carries them out. core/plan turns a strategy into a plan; no other
+// code interprets these fields.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 
 namespace syncline {
 
-// Which gradients travel together. Buckets are runs of gradients in backward order.
+// The rule by which gradients travel together. Buckets are runs of gradients in backward order.
 struct Fusion {
   enum class Rule {
-    kNone,    // each gradient alone
+    kNone,    // each gradient by itself
     kLayer,   // the gradients of one layer together
     kSize,    // until `size` bytes (and, if set, `count` tensors)
     kCount,   // until `count` tensors
     kIndex,   // explicit inclusive end indices
     kOne,     // all gradients in one bucket
-    kGroups,  // explicit lists: what a dialect's own rule came to on this workload
+    kGroups,  // explicit lists: the result of a framework's own rule on this workload
     kMgWfbp,  // MG-WFBP's greedy merging by ready times and costs (core/plan/fusion.h)
   };
   Rule rule = Rule::kNone;
@@ -31,26 +31,26 @@ struct Fusion {
   Bytes first_size = 0;  // limit of the first bucket, 0: like the others; a small one starts early
   std::int64_t count = 0;  // 0: no limit by count
   std::vector<std::int64_t> ends;
-  // By tensor index, in the order in which the groups are exchanged once ready. Gradients that are
-  // in no group travel alone.
+  // Tensor indices by group; ready groups are exchanged in this order. Gradients in no group travel
+  // by themselves.
   std::vector<std::vector<int>> groups;
-  // kAfter: a bucket closes once it has reached the limit, so it overshoots (Paddle, DDP).
-  // kBefore: it closes before the next tensor would exceed the limit (Horovod).
+  // kAfter: a bucket closes once it has reached the limit, so it overshoots (Paddle, DDP). kBefore:
+  // it closes before the next tensor would exceed the limit (Horovod).
   enum class Close { kAfter, kBefore } close = Close::kAfter;
   bool by_layer = false;  // whole layers are added at a time (Paddle)
   // Layer of a tensor: its name up to the last dot (torch: "layer4.2.bn1.weight") or the first
   // (Paddle: "fc_0.w_0").
   enum class LayerKey { kLastDot, kFirstDot } layer_key = LayerKey::kLastDot;
-  // The order in which kSize and kCount walk: backward (as gradients become ready) or forward,
-  // first layer first, which leaves a small bucket with the last layers instead (DeAR).
+  // Direction of kSize and kCount: backward (as gradients become ready) or forward. Forward begins
+  // with the first layer and leaves a small bucket with the last layers (DeAR).
   enum class Order { kBackward, kForward } order = Order::kBackward;
-  // kSize: gradients are released at ticks, one every `cycle`, also while the network is busy; what
-  // is ready at a tick is packed without waiting for more (Horovod). 0: released once ready.
+  // kSize: seconds between ticks that release gradients, also while the network is busy. Gradients
+  // ready at a tick are packed without waiting for more (Horovod). 0: released once ready.
   Seconds cycle = 0;
-  // kMgWfbp: an open group of fewer elements takes the next gradient whatever the rule says.
+  // kMgWfbp: an open group of fewer elements always takes the next gradient.
   std::int64_t min_elements = 0;
-  // kMgWfbp: what an all-reduce is taken to cost, by the number of ranks, as an implementation may
-  // have it written down; empty: what this cluster's costs say.
+  // kMgWfbp: assumed cost of an all-reduce, by number of ranks, if an implementation has it
+  // hard-coded. Empty: this cluster's costs.
   struct AssumedCost {
     int ranks = 0;
     Seconds latency = 0;
@@ -60,10 +60,10 @@ struct Fusion {
   };
   std::vector<AssumedCost> costs;
   // Format of a bucket's sums. kFp32: narrower gradients are cast to it in their bucket and back
-  // (MindSpore). A half format: gradients leave the backward pass in it, narrower than their
-  // parameters (FSDP's reduce_dtype). Nothing: the gradients' own.
+  // (MindSpore). A half format: the backward pass produces gradients in it, narrower than their
+  // parameters (FSDP's reduce_dtype). Empty: the gradients' own.
   std::optional<DType> sum_format;
-  Bytes align = 1;  // each tensor is padded to this many bytes on the wire (Paddle on GPUs: 256)
+  Bytes align = 1;  // each tensor is padded to this multiple on the wire (Paddle on GPUs: 256)
 
   bool sums_in_fp32() const { return sum_format == DType::kFp32; }
   bool sums_in_half() const { return sum_format && !sums_in_fp32(); }
@@ -78,7 +78,7 @@ struct Hierarchy {
     kSharded,  // reduce-scatter inside, all-reduce of each shard across, all-gather inside
   };
   Form form = Form::kFlat;
-  int group_size = 0;             // ranks a group, at least 1; readers take the GPUs of a node
+  int group_size = 0;             // ranks per group, at least 1; readers default to a node's GPUs
   bool first_all_reduce = false;  // kLeaders: the documents all-reduce inside first, Paddle reduces
   std::string inside;             // algorithm inside a group; empty: the strategy's
   std::string across;             // algorithm among leaders or shards; empty: the strategy's
@@ -88,29 +88,29 @@ struct Hierarchy {
 
 struct Compression {
   std::string codec;                    // empty: none; rows of core/codec.h
-  std::vector<double> sparsity{0.999};  // ramp: share of the elements that stays at home
-  std::int64_t rampup_begin_step = 0;   // dense before this step; powersgd's start likewise
+  std::vector<double> sparsity{0.999};  // ramp: share of the elements that is not sent
+  std::int64_t rampup_begin_step = 0;   // dense before this step; powersgd's start too
   std::int64_t rampup_step = 1;         // the ramp's length, shared evenly by its sparsities
   std::int64_t min_elements = 16384;    // smaller tensors stay dense
-  // powersgd: the rank of a matrix's two factors, and how many times smaller than the matrix they
-  // must at least be together for it to be compressed.
+  // powersgd: rank of a matrix's two factors, and the minimum of matrix elements / factor elements
+  // for a matrix to be compressed.
   std::int64_t rank = 1;
   double min_rate = 2;
-  // Kernel launches per bucket, of powersgd per matrix. One fused kernel each way is the least;
-  // Paddle's DGC takes about 14 to encode, and one a rank and one more to decode.
+  // Kernel launches per bucket, of powersgd per matrix. Minimum: one fused kernel each way.
+  // Paddle's DGC takes about 14 to encode, and one per rank and one more to decode.
   std::int64_t encode_launches = 1;
   std::int64_t decode_launches = 1;
 
   bool operator==(const Compression&) const = default;
 };
 
-// What becomes of averaged parameters (DiLoCo, Douillard et al. 2023). An optimizer takes the mean
-// of how far ranks have come since its last step for a gradient, whose sign is turned.
+// Update by averaged parameters (DiLoCo, Douillard et al. 2023). An optimizer uses the mean change
+// of the ranks' parameters since its last step, with its sign turned, as a gradient.
 struct Outer {
   enum class Optimizer { kNone, kSgd, kNesterov } optimizer = Optimizer::kNone;  // kNone: the mean
   double rate = 0.7;
   double momentum = 0.9;  // kNesterov
-  double mix = 0;         // what a rank keeps of its own parameters, as a share
+  double mix = 0;         // share of its own parameters that a rank keeps
 
   bool any() const { return optimizer != Optimizer::kNone; }
   bool operator==(const Outer&) const = default;
@@ -119,32 +119,32 @@ struct Outer {
 struct LocalSgd {
   bool enabled = false;
   std::int64_t period = 1;  // steps from one averaging to the next
-  // Likewise of each of so many equal blocks of ranks, whose mean `period` is; empty: all alike.
+  // Periods of equal blocks of ranks, with mean `period`; empty: all alike.
   std::vector<std::int64_t> periods;
   std::int64_t begin_step = 1;  // up to this step the parameters are averaged at each step
-  bool adaptive = false;        // the period follows loss and learning rate
+  bool adaptive = false;        // true: the period follows loss and learning rate
   std::int64_t init_period = 1;
   std::int64_t max_period = 16;
-  // Ranks that exchange their gradients in each local step, by the strategy's other knobs; its
-  // compression then is of what is averaged, in one bucket. Without `outer` all ranks take part in
-  // that (PyTorch's post-local SGD), with it one of each group for each part. 1: none do.
+  // Group size: ranks that all-reduce gradients in every local step, by the strategy's other knobs.
+  // 1: none. The averaging then uses one bucket and the strategy's compression; all ranks take part
+  // (PyTorch's post-local SGD), or with `outer` one rank per group and shard.
   int subgroup = 1;
   Outer outer;
-  int fragments = 1;       // parts of the parameters, averaged by turns, each once a period
-  std::int64_t delay = 0;  // steps that go on while a fragment travels, before it is applied
-  // Up to begin_step gradients are all-reduced among all ranks, instead of parameters averaged. All
-  // of it then is a hook of DDP's: buffers are broadcast ahead of each step and never averaged.
+  int fragments = 1;       // parts of the parameters, averaged by turns, each once per period
+  std::int64_t delay = 0;  // steps from sending a fragment to applying it
+  // Up to begin_step gradients are all-reduced among all ranks, instead of parameters averaged.
+  // LocalSGD is a hook of DDP's then: buffers are broadcast before each step and never averaged.
   bool warmup_gradients = false;
 
   bool operator==(const LocalSgd&) const = default;
 };
 
-// Which operators of the workload become one, by the names of Paddle's build strategy. Nothing
-// happens to a workload without operators.
+// Operators of the workload that become one, by the names of Paddle's build strategy. Without
+// effect on a workload without operators.
 struct ComputeFusion {
-  bool fuse_relu_depthwise_conv = false;  // relu into the depthwise convolution behind it
+  bool fuse_relu_depthwise_conv = false;  // relu into the depthwise convolution after it
   bool fuse_bn_act_ops = false;           // batch_norm + relu; fp16 with channels last only
-  bool fuse_bn_add_act_ops = false;       // batch_norm + elementwise_add + relu; likewise
+  bool fuse_bn_add_act_ops = false;       // batch_norm + elementwise_add + relu; as above
   bool fuse_gemm_epilogue = false;        // product + bias + activation, cublasLt
   bool fuse_elewise_add_act_ops = false;  // elementwise_add + activation
   bool fuse_all_optimizer_ops = false;    // one update operator, which waits for every gradient
@@ -152,13 +152,13 @@ struct ComputeFusion {
   bool operator==(const ComputeFusion&) const = default;
 };
 
-// Details of a framework's buckets. An explicit fusion of another engine has none of them.
+// Details of a framework's buckets; the defaults for an explicit fusion of another engine.
 struct BucketTraits {
   // kGroups: each bucket waits for the buckets before it in the list (DDP). false: a bucket goes
   // once it is ready.
   bool in_turn = false;
-  // Cuts of one gradient that is alone in its bucket, as the first element of each further part
-  // (DeepSpeed cuts gradients above reduce_bucket_size).
+  // Cuts of one gradient that is the only one in its bucket, as the first element of each further
+  // part (DeepSpeed cuts gradients above reduce_bucket_size).
   struct Cuts {
     int tensor = 0;
     std::vector<std::int64_t> at;
@@ -166,12 +166,12 @@ struct BucketTraits {
     bool operator==(const Cuts&) const = default;
   };
   std::vector<Cuts> cuts;
-  // Multiples to which each tensor's place and each bucket's end are padded, in elements of the
+  // Multiples to which each tensor's offset and each bucket's end are padded, in elements of the
   // bucket's format (Megatron's distributed optimizer: 64, and a multiple of the ranks and 128).
   std::int64_t align_elements = 1;
   std::int64_t pad_elements = 1;
-  // Multiple to which each tensor's first dimension is padded, in rows (FSDP2: the ranks, each of
-  // which holds the same number of rows).
+  // Multiple to which each tensor's first dimension is padded, in rows (FSDP2: the ranks, which all
+  // hold the same number of rows).
   std::int64_t pad_rows = 1;
   // A bucket also waits for the gradient after its last one, because only a gradient that no
   // longer fits closes it (DeepSpeed).
@@ -181,22 +181,22 @@ struct BucketTraits {
 };
 
 // Parameters that passes gather as they enter modules: those of the module itself, then those of
-// the modules behind it (DeepSpeed's ZeRO-3). Sizes are in elements.
+// the next modules (DeepSpeed's ZeRO-3). Sizes are in elements.
 struct Fetches {
-  std::int64_t live = 0;   // in place, from which on none are gathered ahead; 0: passes gather none
+  std::int64_t live = 0;   // limit of elements in place for gathering ahead; 0: passes gather none
   std::int64_t ahead = 0;  // gathered ahead at each module, or more by the last parameter
-  std::int64_t reuse = 0;  // to the parameters' next module, below which they stay in place
+  std::int64_t reuse = 0;  // parameters whose next module is nearer than this stay in place
 
   bool any() const { return live > 0; }
   bool operator==(const Fetches&) const = default;
 };
 
-// How one framework's engine carries a strategy out. The reader of that framework's settings sets
-// these fields; no search varies them. The defaults are those of an engine without such rules.
+// Rules by which one framework's engine carries a strategy out. The reader of that framework's
+// settings sets them; no search varies them. Default: an engine without such rules.
 struct FrameworkTraits {
   BucketTraits buckets;
-  // Hierarchy::Form::kSharded: the steps after the reduce-scatter have a stream of their own, and
-  // the next bucket's reduce-scatter does not wait for them (FSDP).
+  // Hierarchy::Form::kSharded: the steps after the reduce-scatter have their own stream, and the
+  // next bucket's reduce-scatter does not wait for them (FSDP).
   bool across_stream = false;
   bool across_last = false;  // groups communicate only in the last micro-batch (MiCS)
   // The first step of the training exchanges all gradients of a format in one bucket, because the
@@ -212,11 +212,11 @@ struct FrameworkTraits {
   // copy in shards (FSDP2's reshard_after_forward as a number, hpZ). 0: the ranks that hold the
   // first copy.
   int regather_group = 0;
-  int kept_groups = 0;  // the number of gather_groups, from the first, that are not gathered again
-  // Bytes of a parameter's element when it is gathered; 0: as its gradient. 1 (FP8) applies to
-  // matrices of layers; other parameters then take 2 (Megatron's fp8-param-gather).
+  int kept_groups = 0;  // number of gather_groups, from the first, that are not gathered again
+  // Bytes per element when a parameter is gathered; 0: as its gradient. 1 (FP8) applies to matrices
+  // of layers; other parameters then take 2 (Megatron's fp8-param-gather).
   int gather_bytes = 0;
-  // With regather: the passes gather the parameters of no gather_groups, as they need them.
+  // For regather: passes gather the parameters in no gather_groups, as they need them.
   Fetches fetches;
   // Exchanges that may be unfinished when the backward pass continues past a bucket's exchange
   // (DeepSpeed: 1); 0: the backward pass waits for none.
@@ -230,19 +230,19 @@ struct FrameworkTraits {
 struct Strategy {
   std::string name;
   std::string about;
-  std::string dialect;             // in which it was written; empty: Syncline's own keys
-  std::vector<std::string> notes;  // what that framework silently does otherwise than it says
+  std::string dialect;             // format in which it was written; empty: Syncline's own keys
+  std::vector<std::string> notes;  // silent deviations of that framework from its settings
   std::vector<std::string>
-      suspicious;       // what its configuration hardly means: another unit, no units
+      suspicious;       // likely mistakes in its configuration: another unit, no units
   bool overlap = true;  // false: computation and communication share one stream
-  int streams = 1;      // communication streams, each with a communicator of its own
+  int streams = 1;      // communication streams, each with its own communicator
   std::string algorithm = "ring";
   Fusion fusion;
   Hierarchy hierarchy;
   Compression compression;
   LocalSgd local_sgd;
   ComputeFusion compute_fusion;
-  // What carries a gradient to all ranks.
+  // The collectives that carry a gradient to all ranks.
   //   kAllReduce  one all-reduce
   //   kDecoupled  its two halves: a reduce-scatter in the backward pass, an all-gather after it,
   //               first layers first (DeAR, Zhang et al. 2023)
@@ -260,22 +260,21 @@ struct Strategy {
   // kSharded: parameters are gathered again for the backward pass, each bucket's while the backward
   // pass of the one before runs (FSDP).
   bool regather = false;
-  // The last gradient of each piece that the backward pass runs in, whose gradients are all there
-  // at its end (graphs of torch.compile); what is behind the last of them is a piece too. Empty:
-  // each gradient is there once it is computed.
+  // Segments of a torch.compile graph, by the index of their last gradient; the rest is one more
+  // segment. All gradients of a segment are ready at its end. Empty: each is ready once computed.
   std::vector<std::int64_t> pieces;
-  // Gradients are exchanged in every micro-batch, not in the last alone.
+  // Gradients are exchanged in every micro-batch, not only in the last.
   bool each_micro_batch = false;
-  // In a pipeline, gradients are exchanged once their stage's passes are over, not behind the last
+  // In a pipeline, gradients are exchanged once their stage's passes are over, not after the last
   // pass that computes them (Megatron without overlap-grad-reduce; FSDP2 in torch's stages).
   bool after_passes = false;
   // The next step's forward pass waits layer by layer for its parameters, instead of for all.
   bool cross_step = false;
-  // kReady: buckets go in the order in which they become ready. kLayer: whenever the network is
-  // free, the bucket that the next forward pass needs first goes first (ByteScheduler).
+  // kReady: buckets are sent as they become ready. kLayer: a free network takes the bucket that the
+  // next forward pass needs first (ByteScheduler).
   enum class Priority { kReady, kLayer } priority = Priority::kReady;
   Bytes credit = 0;            // kLayer: bytes handed to the network at a time; 0: one bucket
-  Bytes partition = 0;         // tensors above this travel in parts of it; 0: whole
+  Bytes partition = 0;         // tensors above this size travel in parts of it; 0: whole
   bool bucket_copies = false;  // gradients are copied into their buckets and back (DDP)
   bool host_sync = false;  // the host waits for each exchange before it issues the next (Paddle)
   // kAfterAll: one optimiser step once every collective is done. kPerBucket: each bucket's
@@ -290,21 +289,21 @@ inline void set_fusion(Strategy& strategy, Fusion fusion) {
   strategy.traits.buckets = {};
 }
 
-// Ranks that hold all shards of the parameters together: with the sharded hierarchy those of a
-// group, whose replicas the other groups are (HSDP).
+// Returns the number of ranks that together hold all shards of the parameters. With the sharded
+// hierarchy this is one group; the other groups are replicas (HSDP).
 inline int shard_ranks(const Strategy& strategy, int ranks) {
   const bool groups = strategy.exchange != Strategy::Exchange::kShardedUpdate &&
                       strategy.hierarchy.form == Hierarchy::Form::kSharded;
   return groups ? strategy.hierarchy.group_size : ranks;
 }
 
-// Each rank updates a shard of the parameters, which are then all-gathered.
+// True if each rank updates a shard of the parameters, which are then all-gathered.
 inline bool shards_update(const Strategy& strategy) {
   return strategy.exchange == Strategy::Exchange::kSharded ||
          strategy.exchange == Strategy::Exchange::kShardedUpdate;
 }
 
-// Between the passes a rank has no more than its shard of the parameters.
+// True if a rank holds only its shard of the parameters between the passes.
 inline bool holds_shards(const Strategy& strategy) {
   return shards_update(strategy) &&
          (strategy.regather || strategy.traits.sharded == FrameworkTraits::Sharded::kParameters);

@@ -1,5 +1,5 @@
-// The two kinds of failure that a user can meet. Each is caught once, in cli/main.
-// Our own mistakes are assertions, not exceptions.
+// The two kinds of failure that a user can meet; cli/program.cc turns them into exit codes. Our own
+// mistakes are assertions, and InternalError if found while the program runs.
 #pragma once
 
 #include <stdexcept>
@@ -7,7 +7,7 @@
 
 namespace syncline {
 
-// The input is wrong: the message names the file, the place, what was found and what is allowed.
+// The input is wrong: the message names the file, the place, the value found and the allowed ones.
 // The program ends with exit code 2 and writes nothing.
 struct InputError : std::runtime_error {
   using std::runtime_error::runtime_error;

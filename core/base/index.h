@@ -1,4 +1,4 @@
-// A number of something as a place in a container.
+// Conversion of a number to an index.
 #pragma once
 
 #include <cassert>
@@ -8,7 +8,7 @@
 
 namespace syncline {
 
-// Requires a number that is not negative: ranks, streams, buckets and operations count from 0.
+// Returns the number as an index. Requires one from 0 on, like ranks, streams and operations.
 template <std::integral Number>
 constexpr std::size_t index(Number number) {
   assert(std::in_range<std::size_t>(number) && "no place lies before the first");

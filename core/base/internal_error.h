@@ -1,5 +1,5 @@
-// A mistake of our own, found while the program runs: what would be garbage is never used. The
-// input is right; the message names the strategy. Exit code 3.
+// A mistake of our own, found while the program runs, so that no wrong result is used. The input is
+// right; the message names the strategy. Exit code 3.
 #pragma once
 
 #include <stdexcept>

@@ -1,6 +1,6 @@
-// Random numbers of which the same seed gives the same row on every machine: splitmix64 (Steele,
-// Lea, Flood 2014). The standard library's distributions differ from one implementation to the
-// next, so those needed stand here.
+// Random numbers that are the same for a seed on every machine: splitmix64 (Steele, Lea, Flood
+// 2014). The standard library's distributions differ between implementations, so the needed ones
+// are here.
 #pragma once
 
 #include <cmath>
@@ -14,27 +14,27 @@ namespace syncline {
 
 class Random {
  public:
-  // Every state begins a row of its own.
+  // Begins a sequence of its own for every state.
   explicit Random(std::uint64_t state) : state_(state) {}
-  // Streams of one seed are independent of each other.
+  // Begins a stream; streams of one seed are independent of each other.
   Random(std::uint64_t seed, std::uint64_t stream) : state_(mixed(mixed(seed) + stream)) {}
 
   std::uint64_t bits() { return mixed(state_ += 0x9e3779b97f4a7c15U); }
 
-  // In (0, 1), never an end point.
+  // Returns a number in (0, 1), never an end point.
   double uniform() { return (static_cast<double>(bits() >> 11) + 0.5) * 0x1p-53; }
 
-  // Mean 0, variance 1 (Box and Muller 1958).
+  // Returns a number with mean 0 and variance 1 (Box and Muller 1958).
   double normal() {
     const double first = uniform();
     return normal_of(first, uniform());
   }
-  // The same from two uniform numbers that are at hand.
+  // Returns the same from two given uniform numbers.
   static double normal_of(double first, double second) {
     return std::sqrt(-2 * std::log(first)) * std::cos(2 * std::numbers::pi * second);
   }
 
-  // 0 .. bound - 1. Requires bound > 0.
+  // Returns 0 .. bound - 1. Requires bound > 0.
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(bits() % bound); }
 
   template <typename T>

@@ -10,7 +10,7 @@
 
 namespace syncline {
 
-// Boost.Accumulators estimates a quantile while values stream past; here all of them are at hand.
+// Boost.Accumulators estimates a quantile of a stream of values; here all of them are available.
 double percentile(std::vector<double> values, double share) {
   assert(!values.empty() && "no values have no percentile");
   std::sort(values.begin(), values.end());
@@ -38,7 +38,7 @@ double sample_deviation(const std::vector<double>& values) {
 
 double noise_of_repeats(const std::vector<double>& ratios) {
   if (ratios.empty()) return 0;
-  constexpr double kMedian = 0.954;  // of |a - b|, where a and b are normal with deviation 1
+  constexpr double kMedian = 0.954;  // of |a - b| for normal a and b with deviation 1
   std::vector<double> apart;
   for (const double ratio : ratios) apart.push_back(std::abs(std::log(ratio)));
   return median(std::move(apart)) / kMedian;
@@ -65,7 +65,7 @@ double student_t(double share, double degrees_of_freedom) {
   return quantile(complement(distribution, (1 - share) / 2));
 }
 
-// With F the distribution of one draw, M the largest and L `low`:
+// Integrates, with F the distribution F of one draw, M the largest and L `low`:
 //   E[M - L] = integral of (1 - F(x)^n) dx,  E[(M - L)^2] = integral of 2 (x - L) (likewise).
 Moments largest_of(const std::function<double(double)>& above, int n, double low, double high) {
   using Rule = boost::math::quadrature::gauss_kronrod<double, 31>;
@@ -78,7 +78,7 @@ Moments largest_of(const std::function<double(double)>& above, int n, double low
   return {low + mean, std::sqrt(std::max(0.0, square - mean * mean))};
 }
 
-// Beyond 12 standard deviations lies nothing, whatever the number of draws.
+// Draws beyond 12 standard deviations are negligible, for any number of them.
 Moments largest_of_normals(int n) {
   if (n == 1) return {0, 1};
   return largest_of([](double z) { return normal_distribution(-z); }, n, -12.0, 12.0);

@@ -1,5 +1,5 @@
-// Order statistics and the distributions behind intervals and expectations. Boost.Math computes
-// what it has; its headers stay in the source.
+// Order statistics, and the distributions of intervals and expectations. Boost.Math computes some;
+// its headers stay in the source.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace syncline {
 
-// The value below which a share of the values lies; between two ranks on the straight line.
+// Returns the value below which a share of the values lies, by linear interpolation between ranks.
 // Requires values.
 double percentile(std::vector<double> values, double share);
 
@@ -15,23 +15,23 @@ double percentile(std::vector<double> values, double share);
 // values.
 double median(std::vector<double> values);
 
-// Requires values.
+// Returns the mean. Requires values.
 double mean(const std::vector<double>& values);
 
-// Returns the standard deviation of what the values are a sample of (n - 1 in the denominator).
+// Returns the standard deviation of the population that was sampled (n - 1 in the denominator).
 // Requires two values or more.
 double sample_deviation(const std::vector<double>& values);
 
-// Returns the noise of one time, from the ratios of two measurements of the same; 0 for none.
+// Returns the noise of one time, from the ratios of two measurements of the same; 0 without ratios.
 double noise_of_repeats(const std::vector<double>& ratios);
 
-// Returns how far the median of such times may be off: the standard deviation of its logarithm, of
-// normally distributed logarithms 1.2533 / sqrt(n) times that of one, which is taken from their
-// median distance. At least a ten-thousandth: times that agree to the last digit were not measured
-// so well. 0 of fewer than three times, which tell nothing.
+// Returns the uncertainty of the median of such times: the standard deviation of its logarithm. For
+// normally distributed logarithms it is 1.2533 / sqrt(n) times that of one, which is derived from
+// their median distance. At least a ten-thousandth: times that agree to the last digit were not
+// measured so well. 0 of fewer than three times.
 double spread_of_median(const std::vector<double>& times);
 
-// Returns the standard normal distribution at z, all digits of its lower tail included, and its
+// Returns the standard normal distribution at z, with all digits of its lower tail, and its
 // density.
 double normal_distribution(double z);
 double normal_density(double z);
@@ -41,13 +41,13 @@ struct Moments {
   double deviation = 0;
 };
 
-// Of the largest of n independent draws, none of which is below `low` or above `high`, by adaptive
-// Gauss-Kronrod quadrature. `above` is 1 minus their distribution, with its digits where that is
+// Returns the moments of the largest of n independent draws between `low` and `high`, by adaptive
+// Gauss-Kronrod quadrature. `above` is 1 minus their distribution, with its digits if that is
 // almost 0.
 Moments largest_of(const std::function<double(double)>& above, int n, double low, double high);
 Moments largest_of_normals(int n);  // standard ones
 
-// Half the width of the central interval that holds this share of Student's t distribution, in
+// Returns half the width of the central interval with this share of Student's t distribution, in
 // standard errors: 12.706 for 95 % and one degree of freedom. Requires one degree or more.
 double student_t(double share, double degrees_of_freedom);
 

@@ -1,5 +1,5 @@
-// Units inside Syncline: seconds, bytes, bytes per second, elements.
-// Every other unit lives at the doors: in JSON keys on the way in, in printers on the way out.
+// Units inside Syncline: seconds, bytes, bytes per second, elements. Other units exist only at the
+// borders: in JSON keys on input, in printers on output.
 #pragma once
 
 #include <cstdint>

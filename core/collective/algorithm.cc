@@ -47,7 +47,7 @@ std::int64_t pipeline_chunks(std::int64_t elements) {
 Stages pipelined_stages(std::int64_t sets, std::int64_t chunks, double fraction) {
   Stages stages;
   for (std::int64_t r = 0; r < chunks + sets - 1; ++r) {
-    if (r >= sets && r < chunks) {  // busy as in the round before
+    if (r >= sets && r < chunks) {  // the same edges as in the round before are busy
       ++stages.back().repeat;
       continue;
     }

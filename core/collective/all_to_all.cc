@@ -18,7 +18,7 @@ bool fits(CollectiveKind kind, int ranks) {
 
 int rounds_of(CollectiveKind kind) { return (scatters(kind) ? 1 : 0) + (gathers(kind) ? 1 : 0); }
 
-// Between any two members: the receiver's part to be summed, or the sender's sum.
+// Returns messages between any two members: the receiver's part to be summed, or the sender's sum.
 Round between_all(int ranks, std::int64_t elements, bool add) {
   Round round;
   for (int from = 0; from < ranks; ++from) {

@@ -1,4 +1,4 @@
-// One collective as a plan asks for it: what, how, who and how much.
+// One collective of a plan: its kind, algorithm, ranks and payload.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace syncline::collective {
 
-// Which ranks take part in a collective. A plan is SPMD: one operation stands for the same
-// collective in every group of a regular partition, e.g. "reduce inside each node".
+// Ranks that take part in a collective. A plan is SPMD: one operation is the same collective in
+// every group of a regular partition, e.g. "reduce inside each node".
 
-// `count` groups of `size` members; member m of group g is world rank
-// base + g * group_step + m * member_step. Where the groups lie in runs, `run` of them a run, one
-// run begins `run_step` ranks after the other. Member 0 is the root where one is needed.
+// `count` groups of `size` members; member m of group g is world rank base + g * group_step + m *
+// member_step. If `run` > 0, groups form runs of `run`, and each run begins `run_step` ranks after
+// the previous one. Member 0 is the root, if one is needed.
 struct Groups {
   int base = 0;
   int count = 1;
@@ -32,7 +32,7 @@ struct Groups {
   bool operator==(const Groups&) const = default;
 };
 
-// The same ranks, each group's lowest one first: a message may go to an earlier rank.
+// Returns the same ranks, each group's lowest one first: a message may go to an earlier rank.
 inline Groups ascending(Groups groups) {
   if (groups.member_step >= 0) return groups;
   groups.base += (groups.size - 1) * groups.member_step;
@@ -40,7 +40,7 @@ inline Groups ascending(Groups groups) {
   return groups;
 }
 
-// Where a rank is among them.
+// A rank's group and its index there.
 struct GroupPlace {
   int group = 0;
   int member = 0;
@@ -57,18 +57,18 @@ inline std::optional<GroupPlace> place_in(const Groups& groups, int rank) {
 
 // Returns all ranks in one group.
 inline Groups world_group(int ranks) { return {0, 1, 0, ranks, 1}; }
-// Consecutive blocks: {0..size-1}, {size..2size-1}, ... `size` must divide `ranks`.
+// Returns consecutive blocks: {0..size-1}, {size..2size-1}, ... Requires `size` to divide `ranks`.
 inline Groups block_groups(int ranks, int size) { return {0, ranks / size, size, size, 1}; }
-// One group: the first rank of every block.
+// Returns one group: the first rank of every block.
 inline Groups leader_group(int ranks, int size) { return {0, 1, 0, ranks / size, size}; }
-// `size` groups: ranks with the same place in their block.
+// Returns `size` groups: ranks with the same index in their block.
 inline Groups shard_groups(int ranks, int size) { return {0, size, 1, ranks / size, size}; }
 
-// NCCL's algorithms and protocols, in the order in which it tries them.
+// NCCL's algorithms and protocols, in the order of its trials.
 enum class NcclAlgorithm { kTree, kRing, kCollNetDirect, kCollNetChain, kNvls, kNvlsTree, kPat };
 enum class NcclProtocol { kLl, kLl128, kSimple };
 
-// What NCCL would run this payload with.
+// NCCL's choice for a payload.
 struct NcclPick {
   NcclAlgorithm algorithm = NcclAlgorithm::kRing;
   NcclProtocol protocol = NcclProtocol::kSimple;
@@ -83,8 +83,8 @@ struct Collective {
   std::int64_t elements = 0;
   Bytes unit = 4;
   int bucket = 0;  // of the plan
-  // Set where the strategy's algorithm is `nccl`: `algorithm` is then the nearest that is known
-  // here to NCCL's own, and the time is that of its cost model.
+  // NCCL's choice, if the strategy's algorithm is `nccl`. `algorithm` is then the nearest one known
+  // here, and the time is that of NCCL's cost model.
   std::optional<NcclPick> nccl = {};
 
   Bytes bytes() const { return elements * unit; }

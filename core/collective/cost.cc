@@ -16,7 +16,7 @@ namespace syncline::collective {
 
 namespace {
 
-// A collective on the links, whatever the payload but for its chunks.
+// A collective on the links, for all payloads with the same number of chunks.
 struct Work {
   CollectiveKind kind;
   const Algorithm* algorithm;
@@ -25,12 +25,12 @@ struct Work {
   Stages stages;
   CollectiveCost cost;
   CollectiveCost at_once;                             // the same, all stages as one
-  bool takes_long = false;                            // to find the longest chain of
-  bool too_long = false;                              // likewise
-  std::map<double, std::vector<StageEnd>> ends = {};  // by payload bytes, where that takes long
+  bool takes_long = false;                            // its longest chain is slow to find
+  bool too_long = false;                              // true: too slow, so steady_ends
+  std::map<double, std::vector<StageEnd>> ends = {};  // by payload bytes, if takes_long
   LastEnds last_ends = {};
 
-  // When its stages are over, for a payload of `bytes`.
+  // Returns the ends of its stages, for a payload of `bytes`.
   std::vector<StageEnd> walk(double bytes) const {
     return too_long ? steady_ends(*cost.footprint, stages, cost.stages, bytes)
                     : stage_ends(*cost.footprint, stages, cost.stages, bytes);
@@ -52,7 +52,7 @@ bool same_tiers(const std::vector<Tier>& a, const std::vector<Tier>& b) {
   });
 }
 
-// Returns how many messages the longest chain is looked for among.
+// Returns the number of messages to search for the longest chain.
 double messages_of(const Footprint& footprint, const Stages& stages) {
   double messages = 0;
   for (const Stage& stage : stages) {
@@ -64,7 +64,7 @@ double messages_of(const Footprint& footprint, const Stages& stages) {
   return messages;
 }
 
-// Returns the cost on links of so much more bandwidth.
+// Returns the cost on links with `more` times the bandwidth.
 CollectiveCost at_bandwidth(CollectiveCost cost, double more) {
   cost.seconds_per_byte /= more;
   for (StageCost& stage : cost.stages) {
@@ -77,14 +77,14 @@ CollectiveCost at_bandwidth(CollectiveCost cost, double more) {
 
 }  // namespace
 
-// What collectives do on a network, worked out once for all caches on it. Whoever asks holds the
-// lock only while something new is worked out; what was told stays as it is.
+// Collectives on a network, computed once for all caches on it. Callers hold the lock only during a
+// new computation; results never change.
 class CostCache::Links {
  public:
   explicit Links(const Cluster& cluster)
       : tiers_(cluster.tiers), topology_(cluster.topology), network_(cluster) {}
 
-  // Returns the process's own of these links, as long as some cache costs on them.
+  // Returns the process's object for these links, which lives as long as a cache uses it.
   static std::shared_ptr<Links> of(const Cluster& cluster) {
     static std::mutex lock;
     static std::vector<std::weak_ptr<Links>> known;
@@ -104,7 +104,7 @@ class CostCache::Links {
 
   Work& work(const Collective& collective, std::int64_t chunks);
 
-  // Stage by stage, for a payload of `bytes`.
+  // Returns the ends of the stages for a payload of `bytes`.
   std::vector<StageEnd> ends(Work& work, double bytes) {
     if (!work.takes_long) return work.walk(bytes);
     const std::lock_guard<std::mutex> guard(lock_);
@@ -112,7 +112,7 @@ class CostCache::Links {
     if (fresh) it->second = work.walk(bytes);
     return it->second;
   }
-  // Returns the last of them, but for rounding.
+  // Returns the last of them, up to rounding.
   StageEnd last_end(Work& work, double bytes) {
     const std::lock_guard<std::mutex> guard(lock_);
     return work.last_ends.at(bytes, [&](double each) { return work.walk(each).back(); });
@@ -132,29 +132,29 @@ class CostCache::Links {
 struct CostCache::Entry {
   std::shared_ptr<Links> links;
   Work& work;
-  double latency;    // times the links'
-  double bandwidth;  // likewise
-  // On links that are shifted; else the links' own.
+  double latency;    // factor on the links' latency
+  double bandwidth;  // factor on the links' bandwidth
+  // Costs on shifted links; empty: the links' own.
   std::optional<CollectiveCost> own_cost = {};
   std::optional<CollectiveCost> own_at_once = {};
 
-  // By payload bytes; where all messages pay alike, one list under 0.
+  // Latencies by payload bytes; if all messages cost the same, one list under 0.
   std::unordered_map<Bytes, std::vector<Seconds>> latencies = {};
-  std::unordered_map<Bytes, StageEnd> least_ends = {};  // likewise
+  std::unordered_map<Bytes, StageEnd> least_ends = {};  // by payload bytes
 
   const CollectiveCost& cost() const { return own_cost ? *own_cost : work.cost; }
   const CollectiveCost& at_once() const { return own_at_once ? *own_at_once : work.at_once; }
   bool uniform() const { return work.cost.footprint->uniform(); }
 
-  // When each stage is over. Times are latencies and bytes over bandwidths: with all of one kind
-  // so many times as large they are those of another payload, as many times as long.
+  // Returns the ends of the stages. Times are sums of latencies and bytes / bandwidths, so those on
+  // shifted links are those of another payload, scaled.
   std::vector<StageEnd> ends(double bytes) const {
     std::vector<StageEnd> ends = links->ends(work, moved(bytes));
     for (StageEnd& end : ends) end = shifted(end);
     return ends;
   }
-  // When the last is over at the earliest, however far ranks run ahead of each other. Where the
-  // longest chain takes long to find: one message, and what its busiest link has to carry. Kept:
+  // Returns the earliest end of the last stage if ranks run ahead of each other without limit. If
+  // the longest chain is slow to find: one message and its busiest link's bytes. Stored, because
   // the bounds of many strategies ask for the same sizes.
   StageEnd least_end(Bytes bytes) {
     const auto [it, fresh] = least_ends.try_emplace(bytes);
@@ -170,8 +170,7 @@ struct CostCache::Entry {
         stage_ends(*work.cost.footprint, work.stages, work.cost.stages, moved(bytes), true).back());
   }
 
-  // Returns the payload that takes as long on the links as they are, and its times on the shifted
-  // ones.
+  // Return the payload to walk on the unshifted links, and its end on the shifted ones.
   double moved(double bytes) const {
     return work.takes_long ? bytes : bytes / (latency * bandwidth);
   }
@@ -182,10 +181,10 @@ struct CostCache::Entry {
     return {(end.time - end.transfer) * latency + transfer, transfer};
   }
 
-  // What each stage takes beyond its transfer; below nothing where it was begun early.
+  // Returns each stage's time minus its transfer; negative if it began early.
   std::vector<Seconds> added(double bytes) const {
     if (!uniform()) return stage_latencies(ends(bytes), cost().stages, bytes);
-    // Where all messages pay the fastest latency, it is that for each round, whatever the payload.
+    // If all messages have the fastest latency, each round adds it, for any payload.
     std::vector<Seconds> list;
     for (const Stage& stage : work.stages) {
       list.push_back(static_cast<double>(stage.repeat) * work.cost.footprint->fastest() * latency);
@@ -193,14 +192,14 @@ struct CostCache::Entry {
     return list;
   }
 
-  // Returns whether stages overlap, where they wait for so much beside their transfers.
+  // True if stages overlap: they wait less than 0 in addition to their transfers.
   bool overlaps(Seconds waited, Seconds transfer) const {
     constexpr double kRounding = 1e-9;
     return cost().stages.size() > 1 && waited < -kRounding * transfer;
   }
 
-  // What a payload waits for beside its transfer: by stage; in one piece where ranks run ahead of
-  // each other so far that the transfers of stages overlap.
+  // Returns a payload's waits in addition to its transfer: by stage, or as one if ranks run so far
+  // ahead of each other that the transfers of stages overlap.
   std::vector<Seconds> waits(double bytes) const {
     std::vector<Seconds> list = added(bytes);
     if (uniform()) return list;
@@ -211,13 +210,13 @@ struct CostCache::Entry {
       return {std::max(0.0, whole - at_once().seconds_per_byte * bytes)};
     }
     sum = std::max(0.0, sum);
-    // What a stage gains by being begun early, the others have waited less.
+    // A stage that begins early shortens the waits of the others by its gain.
     Seconds waited = 0;
     for (Seconds& seconds : list) waited += seconds = std::max(0.0, seconds);
     for (Seconds& seconds : list) seconds *= waited > 0 ? sum / waited : 1;
     return list;
   }
-  // What `waits` and the transfer come to, but for rounding.
+  // Returns the sum of waits() and the transfer, up to rounding.
   Seconds quick_time(double bytes) {
     const Seconds transfer = cost().seconds_per_byte * bytes;
     if (uniform()) {
@@ -228,7 +227,7 @@ struct CostCache::Entry {
     const bool overlap = overlaps(end - transfer, transfer);
     return std::max(end, overlap ? at_once().seconds_per_byte * bytes : transfer);
   }
-  // Kept: bounds ask for one size again and again.
+  // Stored, because bounds ask for one size again and again.
   const std::vector<Seconds>& latencies_of(Bytes bytes) {
     const auto [it, fresh] = latencies.try_emplace(uniform() ? 0 : bytes);
     if (fresh) it->second = waits(static_cast<double>(bytes));
@@ -239,7 +238,7 @@ struct CostCache::Entry {
   }
 };
 
-// One payload that a cost model costs.
+// One payload with the time of a cost model.
 struct CostCache::CostModelEntry {
   Collective collective;
   CollectiveCost cost;
@@ -256,7 +255,7 @@ struct CostCache::CostModelEntry {
 
 namespace {
 
-// Adds up what the sets of each stage put on the links.
+// Adds up the load of each stage's sets on the links.
 CollectiveCost work_out(std::shared_ptr<const Footprint> footprint, const Stages& stages) {
   CollectiveCost cost;
   std::vector<std::int64_t> messages(footprint->link_kinds(), 0);
@@ -306,7 +305,7 @@ CollectiveCost at_once(const CollectiveCost& cost) {
   for (const auto& [kind, seconds] : work) {
     whole.seconds_per_byte = std::max(whole.seconds_per_byte, seconds);
   }
-  // The least part of the payload that is sent in one piece, over the time of the whole.
+  // The smallest share of the payload that a stage sends in one flow, over the time of all stages.
   double least = std::numeric_limits<double>::infinity();
   for (const StageCost& stage : cost.stages) {
     least = std::min(least, stage.flow_rate * stage.seconds_per_byte);
@@ -319,14 +318,14 @@ CollectiveCost at_once(const CollectiveCost& cost) {
 }  // namespace
 
 double CollectiveCost::sent(int rank) const {
-  // The innermost tier's ports are the ranks'; a rank's way out comes first (network.h).
+  // The innermost tier's ports are the ranks'; a rank's port out comes first (network.h).
   if (footprint->link_kinds() == 0) return 0;
   const int kind = footprint->kind_of_link()[static_cast<std::size_t>(Network::port_of(rank))];
   return kind < 0 ? 0 : carried[static_cast<std::size_t>(kind)];
 }
 
 std::vector<std::vector<int>> joint_kinds(const std::vector<const CollectiveCost*>& costs) {
-  // Many costs, few footprints: links are told apart by those.
+  // Many costs have few footprints, so these distinguish links.
   std::vector<const Footprint*> footprints;
   std::vector<std::size_t> footprint_of;
   for (const auto* cost : costs) {
@@ -387,7 +386,7 @@ Work& CostCache::Links::work(const Collective& collective, std::int64_t chunks) 
   return *works_.back();
 }
 
-// Payloads that differ in their chunks alone go over the same edges.
+// Payloads that differ only in their chunks use the same edges.
 std::shared_ptr<const Footprint> CostCache::Links::footprint(const Collective& collective) const {
   for (const auto& known : works_) {
     if (*known == collective) return known->cost.footprint;
@@ -399,7 +398,7 @@ std::shared_ptr<const Footprint> CostCache::Links::footprint(const Collective& c
 CostCache::Entry& CostCache::entry(const Collective& collective) {
   const std::int64_t chunks =
       collective.algorithm->chunks(collective.kind, collective.groups.size, collective.elements);
-  // Plans use a handful of different collectives, mostly the same ones again: those come first.
+  // Plans use a handful of different collectives, mostly the same ones again: these come first.
   if (last_ != nullptr && last_->work.is(collective, chunks)) return *last_;
   const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
     return entry->work.is(collective, chunks);
@@ -437,8 +436,8 @@ std::optional<CollectiveTime> CostCache::cost_model_time(const Collective& colle
   return nccl_.time(collective);
 }
 
-// What the fabric lets pass here, over what it lets pass between the first ranks of each group, so
-// many as were measured, while nothing has failed and no other job is there.
+// Returns the share that the fabric lets pass here / its share between the first `measured_on`
+// ranks of each group, without failures and other jobs.
 double CostCache::share_of_measured(const Collective& collective, int measured_on) {
   for (const auto& [known, share] : shares_of_measured_) {
     if (known.kind == collective.kind && known.groups == collective.groups) return share;
@@ -451,7 +450,7 @@ double CostCache::share_of_measured(const Collective& collective, int measured_o
   return shares_of_measured_.emplace_back(collective, share).second;
 }
 
-// The entry of a payload that a cost model costs, or nullptr where the links decide.
+// Returns the entry of a payload with the time of a cost model, or nullptr if the links decide.
 CostCache::CostModelEntry* CostCache::cost_model_entry(const Collective& collective) {
   if (!cluster_.cost_model && !collective.nccl) return nullptr;
   if (last_cost_model_ != nullptr && *last_cost_model_ == collective) return last_cost_model_;
@@ -462,15 +461,15 @@ CostCache::CostModelEntry* CostCache::cost_model_entry(const Collective& collect
   const auto answer = cost_model_time(collective);
   if (!answer) return nullptr;
 
-  // On links that work longer than as given, everything does.
+  // Stretched links lengthen latency and transfer alike.
   const Seconds time = answer->time / answer->stretch;
   Entry& links = entry(collective);
   const auto bytes = static_cast<double>(collective.bytes());
   auto fresh = std::make_unique<CostModelEntry>();
   fresh->collective = collective;
-  // A cost model below the sum of the stages has them overlap; what they put on the links stays. A
-  // cost model that says what the links say, but for rounding, does not; nor has a single stage any
-  // other.
+  // A cost model below the sum of the stages means that they overlap; their load on the links
+  // stays. A time that equals the links' up to rounding is no overlap; nor can a single stage
+  // overlap.
   constexpr double kRounding = 1e-9;
   const CollectiveCost& staged = links.cost_of(collective.bytes());
   const bool below = time < (1 - kRounding) * staged.seconds_per_byte * bytes;
@@ -478,8 +477,7 @@ CostCache::CostModelEntry* CostCache::cost_model_entry(const Collective& collect
   fresh->latencies.assign(fresh->cost.stages.size(), 0);
   const Seconds transfer = fresh->cost.seconds_per_byte * bytes;
   if (time >= transfer) {
-    // What the cost model leaves above the transfer, in the proportions of the links' own
-    // latencies.
+    // The cost model's time above the transfer, in the proportions of the links' own latencies.
     const auto& own = links.latencies_of(collective.bytes());
     const bool alike = own.size() == fresh->latencies.size();
     const Seconds sum = alike ? std::accumulate(own.begin(), own.end(), Seconds{0}) : 0;
@@ -500,9 +498,9 @@ CostCache::CostModelEntry* CostCache::cost_model_entry(const Collective& collect
   return last_cost_model_;
 }
 
-// The longest path is convex in the payload: its tangent at this one is below all others. Ranks may
-// run ahead of each other, so that no link is shared for certain but a rank's own. The first byte
-// waits for one message, however many rounds there are; for nothing where stages overlap (waits).
+// Returns the tangent at this payload: the longest path is convex, so its tangent is a lower bound.
+// As ranks run ahead of each other, only a rank's own link is surely shared. The first byte waits
+// for one message, for any number of rounds, or not at all if stages overlap (waits).
 LeastCost CostCache::least_in_chunks_of(const Collective& chunked, const Collective& payload) {
   Entry& links = entry(chunked);
   LeastCost least;
@@ -521,8 +519,8 @@ LeastCost CostCache::least_in_chunks_of(const Collective& chunked, const Collect
   return least;
 }
 
-// Where payloads are cut into chunks, the smallest wait for the fewest rounds and the largest keep
-// the links busiest.
+// Returns the minimum over numbers of chunks: the smallest payloads have the fewest rounds, the
+// largest keep the links busiest.
 LeastCost CostCache::least_of_links(const Collective& collective, Bytes largest) {
   LeastCost least = least_in_chunks_of(collective, collective);
   const auto chunks = [&](std::int64_t elements) {
@@ -539,9 +537,9 @@ LeastCost CostCache::least_of_links(const Collective& collective, Bytes largest)
   return least;
 }
 
-// Some rate and latency that no payload of 1 to `largest` bytes undercuts: the rate is the least of
-// the busiest link's and of the cost model's time per byte, the latency what every payload costs
-// beyond it. The cost model is asked at each doubling of the size.
+// Returns a rate and a latency that no payload of 1 to `largest` bytes undercuts. The rate is the
+// minimum of the busiest link's and of the cost model's time per byte, the latency the minimum cost
+// in addition. The cost model is asked at each doubling of the size.
 LeastCost CostCache::least(const Collective& collective, Bytes largest) {
   CostModelEntry* own = cost_model_entry(collective);
   if (own == nullptr) return least_of_links(collective, largest);

@@ -10,13 +10,13 @@
 namespace syncline::collective {
 namespace {
 
-// What a message holds its sender's wire for, and after how long it is there.
+// Times of a message: it holds its sender's wire for `wire` and has arrived after `arrival`.
 struct Duration {
   Seconds wire = 0;
   Seconds arrival = 0;
   Seconds transfer = 0;  // part of both
-  Seconds out = 0;       // for which all that its sender sends in the round is on its port
-  Seconds in = 0;        // likewise of its receiver
+  Seconds out = 0;       // on its sender's port, of all that this sends in the round
+  Seconds in = 0;        // on its receiver's port, of all that this receives in the round
 };
 
 std::atomic<std::size_t> walks_so_far = 0;
@@ -34,7 +34,7 @@ class CriticalPath {
         now_(footprint.rank_classes()),
         next_(footprint.rank_classes()) {}
 
-  // One round's time in stride, and how much of it is transfer.
+  // Returns one round's time in steady state, and its transfer.
   StageEnd stride(const Stage& stage, const StageCost& cost) {
     if (messages_.empty()) count_messages();
     set_durations(stage, cost);
@@ -54,7 +54,7 @@ class CriticalPath {
     return later(slowest, mean);
   }
 
-  // Goes through the rounds of a stage; returns when the last rank is through with them.
+  // Walks the rounds of a stage; returns when the last rank has finished them.
   StageEnd pass(const Stage& stage, const StageCost& cost) {
     set_durations(stage, cost);
     const auto period =
@@ -65,7 +65,7 @@ class CriticalPath {
       for (std::int64_t round = 0; round < period; ++round) pass_round(stage);
       left -= period;
       if (!shifted_alike(stage, before)) continue;
-      // All that matters is later by the same: so it will be after each period from here on.
+      // All relevant clocks have moved by the same time, as they will in each further period.
       const std::int64_t skipped = left / period;
       move_on(stage, before, static_cast<double>(skipped));
       left -= skipped * period;
@@ -77,17 +77,17 @@ class CriticalPath {
   }
 
  private:
-  // Of a class of ranks: when it begins its next round, and when its last awaited message was off
-  // the wire.
+  // Clocks of a class of ranks: when it begins its next round, and when its last awaited message
+  // was off the wire.
   struct Clocks {
     StageEnd free;
     StageEnd received;
   };
 
-  // Stages shorter than this are gone through round by round.
+  // Shorter stages are walked round by round.
   static constexpr std::int64_t kFewPeriods = 8;
 
-  // Of each set, by way: a stage has many sets, and a set is part of many stages.
+  // Counts each set's messages by way: a stage has many sets, and a set is part of many stages.
   void count_messages() {
     std::vector<double> count(footprint_.ways().size(), 0.0);
     for (const SetFootprint& set : footprint_.sets()) {
@@ -105,7 +105,7 @@ class CriticalPath {
     now_.swap(next_);
   }
 
-  // Returns whether every clock that the stage's messages read has gone on by the same.
+  // True if every clock that the stage's messages read has moved by the same time.
   bool shifted_alike(const Stage& stage, const std::vector<Clocks>& before) const {
     constexpr double kRounding = 4e-15;
     Seconds latest = 0;
@@ -124,7 +124,7 @@ class CriticalPath {
     return alike && shift > 0;
   }
 
-  // So many times what has passed since `before`.
+  // Adds `times` the time since `before` to the stage's clocks.
   void move_on(const Stage& stage, const std::vector<Clocks>& before, double times) {
     next_ = now_;
     const auto moved = [&](const StageEnd& now, const StageEnd& then) {
@@ -148,7 +148,7 @@ class CriticalPath {
     }
   }
 
-  // How long each way takes beside what it shares with others of the stage.
+  // Sets the duration of each way, which shares links with others of the stage.
   void set_durations(const Stage& stage, const StageCost& cost) {
     for (const auto& [kind, seconds] : cost.links) {
       work_[static_cast<std::size_t>(kind)] = seconds / static_cast<double>(stage.repeat);
@@ -171,7 +171,7 @@ class CriticalPath {
     }
   }
 
-  // Every message after its sender's last round and its receiver's last message.
+  // Sends every message after its sender's last round and its receiver's last message.
   void send(const std::vector<TransferKind>& messages) {
     for (const TransferKind& m : messages) {
       const auto from = static_cast<std::size_t>(m.from);
@@ -192,18 +192,18 @@ class CriticalPath {
     }
   }
 
-  // When a port has passed on all of a round.
+  // Returns when a port has passed all of a round.
   StageEnd on_port(const StageEnd& begin, Seconds transfer) const {
     return {begin.time + footprint_.fastest() + transfer, begin.transfer + transfer};
   }
 
   const Footprint& footprint_;
   double bytes_;
-  bool own_ports_;                   // all that a message shares (stage_ends)
-  std::vector<double> work_;         // of the stage at hand, by kind of link
-  std::vector<Duration> durations_;  // of the stage at hand, by way
+  bool own_ports_;                   // a message shares only these (stage_ends)
+  std::vector<double> work_;         // of the current stage, by kind of link
+  std::vector<Duration> durations_;  // of the current stage, by way
   std::vector<Clocks> now_, next_;   // by class of ranks
-  std::vector<std::vector<std::pair<int, double>>> messages_;  // by set; where they are counted
+  std::vector<std::vector<std::pair<int, double>>> messages_;  // by set, once counted
 };
 
 }  // namespace
@@ -250,7 +250,7 @@ Tangent tangent_at(double bytes, const LastEnds::Walk& walk) {
   return {end.time - end.transfer, end.transfer / bytes};
 }
 
-// Adds the tangents between two whose greatest is the time everywhere there; false where they would
+// Adds tangents between two, until their maximum is the time everywhere there; false if there would
 // be too many.
 bool refine(double low, Tangent at_low, double high, Tangent at_high, const LastEnds::Walk& walk,
             std::vector<Tangent>& found) {

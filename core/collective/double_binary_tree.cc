@@ -7,16 +7,16 @@ namespace syncline::collective {
 namespace two_trees {
 namespace {
 
-// An in-order binary tree over the places 1 to `size`: the lowest set bit of a place is its
-// height, so odd places are leaves, even places have children, and the root is the largest power
-// of two. A parent that would lie outside is passed over for the next one above it.
+// Returns a place's height in an in-order binary tree over places 1 to `size`: its lowest set bit.
+// Odd places are leaves, even places have children, and the root is the largest power of two. A
+// parent above `size` is replaced by the next one above it.
 int height_of(int place) { return std::countr_zero(static_cast<unsigned>(place)); }
 
 int tree_height(int size) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(size))) - 1;
 }
 
-int parent_of(int place, int size) {  // 0 above the root
+int parent_of(int place, int size) {  // 0: the root has none
   const int bit = 1 << height_of(place);
   const int parent = (place ^ bit) | (bit << 1);
   return parent <= size ? parent : place ^ bit;
@@ -28,8 +28,8 @@ int depth_of(int place, int size) {
   return depth;
 }
 
-// Who sits at a place, counted from 0: in tree 0 in order; in tree 1 mirrored if `size` is even,
-// else shifted by one. Either way whoever has children in one tree has an odd place in the other.
+// Returns the member at a place, from 0: in tree 0 in order; in tree 1 mirrored if `size` is even,
+// else shifted by one. So a member with children in one tree has an odd place in the other.
 int sitter(int tree, int place, int size) {
   if (tree == 0) return place - 1;
   return size % 2 == 0 ? size - place : place % size;
@@ -45,22 +45,22 @@ struct TreeEdge {
   int start = 0;
 };
 
-// All edges of both trees, and for how many rounds later than the first the last of them start.
+// All edges of both trees, and the number of rounds that start edges.
 //
-// In an all-reduce both trees stand over all members. A chunk climbs one level a round: the edge
+// In an all-reduce both trees contain all members. A chunk climbs one level per round: the edge
 // above a place of height h starts in round h, after all edges below that place. The root has the
 // sum of the first chunk after `levels` = floor(log2 N) rounds, and the edge below a place of
 // depth d then starts in round levels + d. With c chunks (of 1/(2c) of the payload in each tree)
 // that makes c + 2*levels - 1 rounds.
 //
-// In a reduce or a broadcast the trees stand over members 1 to N-1 and member 0 is above both
+// In a reduce or a broadcast the trees contain members 1 to N-1 and member 0 is above both
 // roots: levels = floor(log2(N-1)) + 1 of one way, c + levels - 1 rounds.
 struct TwoTrees {
   std::vector<TreeEdge> edges;
   int starts = 0;  // edges start in rounds 0 to starts-1, at least one in each
 };
 
-// Levels of both ways together.
+// Returns the levels of both directions together.
 int starts_of(CollectiveKind kind, int ranks) {
   if (kind == CollectiveKind::kAllReduce) return 2 * tree_height(ranks);
   return tree_height(ranks - 1) + 1;
@@ -96,7 +96,7 @@ bool fits(CollectiveKind kind, int) {
   return kind != CollectiveKind::kReduceScatter && kind != CollectiveKind::kAllGather;
 }
 
-// Of two members neither passes anything on while more comes in: nothing is gained by chunks.
+// Returns chunks; 1 for two members, because neither passes chunks on while more arrive.
 std::int64_t chunks(CollectiveKind, int ranks, std::int64_t elements) {
   return ranks > 2 ? pipeline_chunks(elements) : 1;
 }
@@ -120,8 +120,8 @@ Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
   return rounds;
 }
 
-// The edges that start in the same round are busy together. Two members may be joined in both
-// trees: their messages stay two, and share a link as two.
+// Returns the edges that start in the same round, as a set: they are busy together. Two members may
+// be joined in both trees: their messages stay two, and share a link as two.
 EdgeSets edges(CollectiveKind kind, int ranks) {
   const TwoTrees trees = two_trees(kind, ranks);
   EdgeSets sets(static_cast<std::size_t>(trees.starts));
@@ -138,22 +138,22 @@ Stages stages(CollectiveKind kind, int ranks, std::int64_t elements) {
 
 // In half chunks (1/(2c) of the payload), a rank with two children that is busy on the way up
 // receives 2 and sends 2 (to its parent, and as a leaf of the other tree), and the same on the way
-// down: while only one way runs, a round costs 2. So a reduce or a broadcast costs 2 in each of
-// its rounds, volume (c + levels - 1) / c.
+// down: while only one direction runs, a round costs 2. So a reduce or a broadcast costs 2 in each
+// of its rounds, volume (c + levels - 1) / c.
 //
-// An all-reduce has 2*levels rounds in which one way runs, and c-1 in which both do. Those cost 4
-// in the steady state, volume 2 for large c, but 3 where the first or last chunks leave no rank
-// busy on both sides both ways: 2 of the rounds if the chunks are at least 2*levels - 1, so that
+// An all-reduce has 2*levels rounds with one direction and c-1 with both. The latter cost 4 in the
+// steady state, volume 2 for large c, but 3 if the first or last chunks leave no rank busy in both
+// directions on both sides: 2 of the rounds if the chunks are at least 2*levels - 1, so that
 // all edges are busy at once, and more with fewer. (Of two chunks the last still climbs as the
 // first descends, one round of 2: counted as if it were two of 3.) A single chunk costs 1
-// instead of 2 where the root has no two children alike: going up if they differ in height
-// (N < 3/4 of the full tree), and both ways if it has but one (N a power of two).
+// instead of 2 if the root has no two equal children: going up if they differ in height
+// (N < 3/4 of the full tree), and in both directions if it has one (N a power of two).
 //
 // Two ranks have no rank that is busy both ways, three have none between root and leaf; both are
-// told apart. All-reduces of one chunk and of at least max(3, 2*levels - 1) are exact. In between,
-// how many rounds cost 3 depends on how full the tree is, and the formula is at most 1 half chunk
-// too high or max(1, levels/2) too low; reduce and broadcast are at most 1 too high, where the
-// last round meets no rank with two busy edges.
+// special cases. All-reduces of one chunk and of at least max(3, 2*levels - 1) are exact. In
+// between, how many rounds cost 3 depends on how full the tree is, and the formula is at most 1
+// half chunk too high or max(1, levels/2) too low; reduce and broadcast are at most 1 too high, if
+// the last round has no rank with two busy edges.
 double all_reduce_half_chunks(int ranks, double count) {
   if (ranks == 2) return 2 * count;
   if (ranks == 3) return 3 * count + 1;
@@ -174,7 +174,7 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t elements) {
     const double steps = count + 2 * tree_height(ranks) - 1;
     return {steps, all_reduce_half_chunks(ranks, count) / (2 * count)};
   }
-  const double steps = count + tree_height(ranks - 1);  // levels is one more
+  const double steps = count + tree_height(ranks - 1);  // one less than levels
   return {steps, steps / count};
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr BytesPerSecond kNoCap = std::numeric_limits<double>::infinity();
 
-// Calls visit(from, to, route) for every edge of a set, in all groups; the route is of all parts.
+// Calls visit(from, to, route of all parts) for every edge of a set, in all groups.
 template <typename Visit>
 void for_each_edge(const Network& network, const Groups& groups, const EdgeSet& set,
                    const Visit& visit) {
@@ -25,12 +25,12 @@ void for_each_edge(const Network& network, const Groups& groups, const EdgeSet& 
   }
 }
 
-// Colour refinement: a rank is distinguished by the messages that it sends and awaits in each set,
-// and by the colours of the ranks at their other ends. Returns each rank's class and their number;
-// the ranks themselves where hardly any are alike (two trees at once know only their mirror image).
+// Returns each rank's class and the number of classes, by colour refinement: a rank is
+// distinguished by its messages in each set and by the colours of the ranks at their other ends.
+// Returns the ranks themselves if few are equal (two trees only have their mirror image).
 std::pair<std::vector<int>, std::size_t> classes_of(const std::vector<SetFootprint>& sets,
                                                     int ranks) {
-  constexpr std::size_t kWorthwhile = 4;  // ranks a class, at least
+  constexpr std::size_t kWorthwhile = 4;  // minimum of ranks per class
   const auto n = static_cast<std::size_t>(ranks);
   std::vector<Colour> colours(n, 1);
   std::vector<Colour> next;
@@ -82,12 +82,12 @@ Footprint::Footprint(const Network& network, const Groups& groups, const EdgeSet
   merge_alike(network.ranks());
 }
 
-// One pass: a link's colour adds up which sets send messages over it.
+// Colours links in one pass by the sets that send messages over them.
 void Footprint::tell_links_apart(const Network& network, const Groups& groups,
                                  const EdgeSets& sets) {
   const auto links = static_cast<std::size_t>(network.link_count());
   std::vector<Colour> colours(links, 0);
-  int tier = -1;  // that the first message crosses
+  int tier = -1;  // crossed by the first message
   for (std::size_t s = 0; s < sets.size(); ++s) {
     sets_[s].flow_cap = kNoCap;
     const Colour colour = mix(s, 1);
@@ -97,7 +97,7 @@ void Footprint::tell_links_apart(const Network& network, const Groups& groups,
       uniform_ = uniform_ && crossed == tier && network.latency(from, to) == fastest_;
       for (const int id : route) {
         const Link& link = network.link(id);
-        // What some messages pass and others do not.
+        // Fabric links, which only some messages pass, are not uniform.
         uniform_ = uniform_ && network.in_fabric(id) == nullptr;
         if (link.per_flow) {
           sets_[s].flow_cap = std::min(sets_[s].flow_cap, link.capacity);
@@ -157,7 +157,7 @@ void Footprint::list_messages(const Network& network, const Groups& groups, cons
     }
     keep_each_once(way.links);
   };
-  // Ways are numbered as they are met; the same links by kind at the same latency are one way.
+  // Ways are numbered by appearance; equal links by kind at equal latency are one way.
   std::unordered_map<Colour, int> known;
   for (std::size_t s = 0; s < sets.size(); ++s) {
     auto& messages = sets_[s].messages;

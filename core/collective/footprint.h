@@ -1,6 +1,6 @@
-// What the edges of a collective put on the network, folded: thousands of ranks have few kinds of
-// links and few kinds of messages. It depends on who talks to whom alone, not on the payload, and
-// is worked out in one pass over the edges, before anything else is built.
+// The load of a collective's edges on the network, folded: thousands of ranks have few kinds of
+// links and few kinds of messages. It depends only on the edges, not on the payload, and is
+// computed in one pass over them, before all else.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,16 @@
 
 namespace syncline::collective {
 
-// The way of a message: what decides how long it takes beside the others.
+// The way of a message: the properties that decide its time.
 struct Way {
   Seconds latency = 0;
-  BytesPerSecond flow_cap = 0;  // the narrowest on the way; infinite without one
+  BytesPerSecond flow_cap = 0;  // minimum on the way; infinite without one
   std::vector<int> links;       // by kind, each once
   int out = 0;                  // the kind of its sender's own port, which no other rank uses
   int in = 0;                   // and of its receiver's
 };
 
-// Messages that are alike: between classes of ranks that send and await the same, by the same way.
+// Equal messages: between classes of ranks that send and await the same, by the same way.
 struct TransferKind {
   int from = 0;
   int to = 0;
@@ -35,31 +35,31 @@ struct TransferKind {
 
 // The edges of one set, in all groups.
 struct SetFootprint {
-  // (kind of link, messages on each such link, counted in parts: parts() are a message)
+  // (kind of link, messages on each such link, counted in parts: parts() are one message)
   std::vector<std::pair<int, int>> load;
-  BytesPerSecond flow_cap = 0;         // the narrowest of any message; infinite without one
-  std::vector<TransferKind> messages;  // empty where all pay alike (uniform)
+  BytesPerSecond flow_cap = 0;         // minimum of any message; infinite without one
+  std::vector<TransferKind> messages;  // empty if all messages cost the same (uniform)
   std::vector<int> ways;               // of those messages, each once
 };
 
 class Footprint {
  public:
-  // All groups work side by side and share the links.
+  // Counts the edges of all groups together: they work at the same time and share the links.
   Footprint(const Network& network, const Groups& groups, const EdgeSets& sets);
 
-  // Links are of one kind where they have the same capacity and carry equally many messages of
-  // each set. The first link of a kind stands for it.
+  // Returns the number of kinds. Links of a kind have equal capacity and carry equally many
+  // messages of each set. The first link represents its kind.
   std::size_t link_kinds() const { return capacities_.size(); }
   BytesPerSecond capacity(int kind) const { return capacities_[static_cast<std::size_t>(kind)]; }
-  // By link id; -1 where nothing ever passes, and for caps of single flows.
+  // Returns kinds by link id; -1 for unused links and for caps of single flows.
   const std::vector<int>& kind_of_link() const { return kind_of_link_; }
   int first_link(int kind) const { return first_link_[static_cast<std::size_t>(kind)]; }
   int parts() const { return parts_; }
 
   const std::vector<SetFootprint>& sets() const { return sets_; }
 
-  // Returns whether every message crosses the same tier and pays the fastest latency; then ways and
-  // classes are left out.
+  // True if every message crosses the same tier with the fastest latency; ways and classes are
+  // empty then.
   bool uniform() const { return uniform_; }
   Seconds fastest() const { return fastest_; }
   const std::vector<Way>& ways() const { return ways_; }
@@ -82,8 +82,8 @@ class Footprint {
   bool uniform_ = true;
 };
 
-// Colours for colour refinement (Weisfeiler and Leman 1968; the coarsest equitable partition): what
-// is alike in everything that it touches ends up with the same colour, and is then handled once.
+// Colours for colour refinement (Weisfeiler and Leman 1968; the coarsest equitable partition):
+// things that touch equal things get the same colour, and are then handled once.
 
 using Colour = std::uint64_t;
 
@@ -94,7 +94,7 @@ inline Colour mix(Colour a, Colour b) {
   return a ^ (a >> 33U);
 }
 
-// Returns a value as it lies in memory.
+// Returns the bits of a value in memory.
 inline Colour bits(double value) {
   Colour out = 0;
   std::memcpy(&out, &value, sizeof out);

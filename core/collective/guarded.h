@@ -1,4 +1,4 @@
-// A row of the table from functions of two ranks or more: one rank fits, and does nothing.
+// A row of the table from functions of two ranks or more: one rank fits, and has no work.
 #pragma once
 
 #include <cassert>
@@ -7,7 +7,7 @@
 
 namespace syncline::collective {
 
-// The functions are those of an Algorithm, asked of two ranks or more, all but kFits of what fits.
+// Returns a row that calls these for two ranks or more; all but kFits only for fitting kinds.
 template <auto kFits, auto kRounds, auto kEdges, auto kStages, auto kCost, auto kChunks>
 Algorithm guarded(std::string_view name, std::string_view summary) {
   using Kind = CollectiveKind;

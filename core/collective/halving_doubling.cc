@@ -11,9 +11,9 @@ namespace halving_doubling {
 namespace {
 
 // Only a power of two of members can halve and double. The others, `extra` of them, fold away:
-// members 0 to 2*extra-1 form pairs whose odd member gives everything to the even one before the
-// start and gets the result after the end: 2 more steps, each with the whole payload.
-// `core` members take part; core member v is group member `member(v)`.
+// members 0 to 2*extra-1 form pairs. Each pair's odd member sends all to the even one before the
+// start and gets the result after the end: 2 more steps, each with the whole payload. `core`
+// members take part; core member v is group member `member(v)`.
 struct Fold {
   int core = 1;
   int extra = 0;
@@ -45,8 +45,8 @@ struct Halving {
   int steps() const { return log2_of(fold.core); }
   int distance(int step) const { return 1 << (near_first ? step : steps() - 1 - step); }
 
-  // What v has left after `done` steps. The halves are cut at the borders of the shards (not at
-  // midpoints, which drift from them when 2^steps does not divide the payload).
+  // Returns the range of v after `done` steps. The halves are cut at the borders of the shards (not
+  // at midpoints, which drift from them when 2^steps does not divide the payload).
   Range range(int v, int done, std::int64_t elements) const {
     std::int64_t index = 0;
     for (int step = 0; step < done; ++step) {
@@ -60,7 +60,7 @@ Round exchange(const Halving& halving, int step, std::int64_t elements, bool add
   Round round;
   for (int v = 0; v < halving.fold.core; ++v) {
     const int partner = v ^ halving.distance(step);
-    const int keeper = add ? partner : v;  // halving sends the partner's half, doubling the own
+    const int keeper = add ? partner : v;  // halving sends the partner's half, doubling its own
     const Range range = halving.range(keeper, step + 1, elements);
     if (range.size() == 0) continue;
     round.push_back({halving.fold.member(v), halving.fold.member(partner), range, add});
@@ -77,7 +77,7 @@ bool fits(CollectiveKind kind, int ranks) {
 bool halves(CollectiveKind kind) { return kind != CollectiveKind::kAllGather; }
 bool doubles(CollectiveKind kind) { return kind != CollectiveKind::kReduceScatter; }
 
-// What folds away before the start and comes back after the end.
+// Returns the rounds that fold members away before the start and return their result after the end.
 std::pair<Round, Round> folding(const Fold& fold, std::int64_t elements) {
   std::pair<Round, Round> rounds;
   for (int pair = 0; pair < fold.extra && elements > 0; ++pair) {
@@ -102,8 +102,7 @@ Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
   return rounds;
 }
 
-// Returns a set for each step, the same on the way there and back; then those that fold away and
-// give back.
+// Returns a set for each step, the same in both directions; then the two of the folding.
 EdgeSets edges(CollectiveKind kind, int ranks) {
   const Halving halving = {fold_of(ranks), kind == CollectiveKind::kAllReduce};
   EdgeSets sets;

@@ -12,7 +12,7 @@
 namespace syncline::collective {
 namespace {
 
-// Compute capabilities by what a device is called; the longer name first.
+// Compute capabilities by device name; the longer name first.
 constexpr std::pair<std::string_view, int> kCapabilities[] = {
     {"GB200", 100}, {"GB300", 103}, {"B200", 100}, {"B300", 103},     {"5090", 120},
     {"GH200", 90},  {"H100", 90},   {"H200", 90},  {"H800", 90},      {"H20", 90},
@@ -25,8 +25,7 @@ constexpr std::pair<std::string_view, int> kCapabilities[] = {
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
-// Returns whether the name stands in the text as a word: "8xA100" and "RTX 2080Ti" have one,
-// "port4" none.
+// True if the text contains the name as a word: "8xA100" and "RTX 2080Ti" do, "port4" does not.
 bool names(std::string_view text, std::string_view word) {
   for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
     const char before = at > 0 ? text[at - 1] : ' ';
@@ -37,11 +36,11 @@ bool names(std::string_view text, std::string_view word) {
   return false;
 }
 
-// Payloads for which the tables speak, as powers of two: 8 KiB, 512 KiB, 23 MiB, 1 GiB.
+// Payloads of the tables, as powers of two: 8 KiB, 512 KiB, 23 MiB, 1 GiB.
 constexpr std::array<double, 4> kOctaves = {13, 19, 24.5, 30};
 using Values = std::array<double, 4>;
 
-// On straight lines over the logarithm of the payload, so that nothing jumps.
+// Interpolates linearly over the logarithm of the payload, so the result is continuous.
 double between(const Values& values, double bytes) {
   const double octave = std::clamp(std::log2(bytes), kOctaves.front(), kOctaves.back());
   const auto above = std::upper_bound(kOctaves.begin() + 1, kOctaves.end() - 1, octave);
@@ -57,7 +56,7 @@ struct Row {
 
 constexpr Row kNvlink = {{-0.57, -0.03, 0.26, 0.24}, {0.60, 0.63, 0.26, 0.18}};
 constexpr Row kPcie = {{-0.21, 0.56, 0.55, 0.52}, {0.74, 0.84, 0.45, 0.40}};
-// One GPU a node, or boxes whose GPUs are joined by PCIe, reach less of their NICs than boxes with
+// One GPU per node, or nodes with GPUs joined by PCIe, reach less of their NICs than nodes with
 // NVLink.
 constexpr Row kRdmaOfNvlink = {{-0.16, 0.18, 0.13, 0.06}, {0.54, 0.56, 0.26, 0.34}};
 constexpr Row kUnknown = {{0.15, 0.39, 0.48, 0.15}, {0.48, 0.78, 0.51, 0.34}};
@@ -67,9 +66,8 @@ constexpr std::pair<Fabric, Row> kAcross[] = {
     {Fabric::kSlingshot, {{-0.05, 1.09, 0.42, 0.26}, {0.61, 0.62, 0.37, 0.27}}},
     {Fabric::kTcp, {{-0.03, 0.44, 0.37, 0.09}, {0.47, 0.72, 0.47, 0.24}}},
     {Fabric::kTcpx, {{0.17, 1.01, 0.84, 0.27}, {0.36, 1.17, 0.47, 0.44}}},
-    // No log of it is here. A survey of MI300X over two nodes says 219 us up to 128 KiB, where 35
-    // are said, and 4.2 times what is said in the median of all sizes; large payloads as on any
-    // network.
+    // Without own logs. A survey of MI300X over two nodes reports 219 us up to 128 KiB (the model:
+    // 35), and 4.2 times the model in the median of all sizes; large payloads as on any network.
     {Fabric::kRccl, {{1.83, 1.43, 0.52, 0.15}, {0.50, 0.77, 0.46, 0.32}}},
 };
 
@@ -95,7 +93,7 @@ int named_capability(const Cluster& cluster) {
 }
 
 Library likely_library(const Cluster& cluster) {
-  const bool amd = cluster.fabric == Fabric::kRccl;  // whose library is a fork of it
+  const bool amd = cluster.fabric == Fabric::kRccl;  // RCCL is a fork of NCCL
   const bool known = cluster.nccl.compute_capability > 0 || named_capability(cluster) > 0;
   return known || amd ? Library::kNccl : Library::kLinks;
 }
@@ -123,7 +121,7 @@ Prior nccl_prior(const Path& path, double bytes) {
   return {between(row.bias, bytes), between(row.spread, bytes)};
 }
 
-// Of the same logs, by a ring on the links; a fit of their latency and bandwidth has most of it.
+// Returns the prior of a ring on the links, from the same logs; fitting these explains most of it.
 Prior links_prior(double bytes) {
   constexpr Row kLinks = {{-0.2, 0.7, 0.5, 0.5}, {0.67, 0.71, 0.42, 0.42}};
   return {between(kLinks.bias, bytes), between(kLinks.spread, bytes)};

@@ -1,14 +1,14 @@
-// The choice is NCCL's own (nccl_model.h), over a topology guessed from the cluster: what the
-// search of NCCL would find is taken to be the largest speed on its list that a link can carry, and
-// as many channels as fill the link. A ring goes at one speed, a tree inside nodes at up to twice
-// its speed across them, where the links there carry that: two nodes then send each other every
-// byte once, and a port carries both directions. "nccl" in the cluster overrides each guess. The
-// list is for choosing: the time is that of the links as they are (NcclCostModel). The transfers
-// are those of the nearest algorithm known here, for the links that concurrent collectives share:
+// The choice is NCCL's own (nccl_model.h), over a topology guessed from the cluster: NCCL's search
+// is assumed to find the largest speed on its list that a link can carry, and enough channels to
+// fill the link. A ring has one speed, a tree inside nodes up to twice its speed across them, if
+// the links there carry that: two nodes then send each other every byte once, and a port carries
+// both directions. "nccl" in the cluster overrides each guess. The
+// list is for choosing: the time is that of the given links (NcclCostModel). The transfers are
+// those of the nearest algorithm known here, for the links that concurrent collectives share:
 //
-//   Ring, CollNet, NVLS  ring (a switch that adds up has no transfers of its own here)
-//   Tree, NVLSTree       double_binary_tree, in rank order, where NCCL keeps a chain inside nodes
-//   PAT                  halving_doubling where it fits, else ring
+//   Ring, CollNet, NVLS  ring (a summing switch has no transfers of its own here)
+//   Tree, NVLSTree       double_binary_tree, in rank order; NCCL has a chain inside nodes
+//   PAT                  halving_doubling if it fits, else ring
 #include "core/collective/nccl.h"
 
 #include <algorithm>
@@ -33,12 +33,12 @@ constexpr double kInter70[] = {48, 30, 28, 24, 20, 18,  15,  12,  10, 9,
 constexpr double kIntra90[] = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
 constexpr double kInter90[] = {48, 45, 42, 40, 30,  24,  22,  20, 17.5,
                                15, 12, 6,  3,  2.4, 1.2, .24, .12};
-// For Blackwell the source has 90 to 18 inside a node; what lies between is taken from Hopper's.
+// For Blackwell the source has 90 to 18 inside a node; the speeds between are Hopper's.
 constexpr double kIntra100[] = {90, 60, 50, 40, 30, 24, 20, 18};
 constexpr double kInter100[] = {96,   48, 45.1, 42, 40, 30,  24,  22,  20,
                                 17.5, 15, 12,   6,  3,  2.4, 1.2, .24, .12};
 
-constexpr double kMostBelow = 5;   // no collective takes less than a fifth of what NCCL says
+constexpr double kMostBelow = 5;   // minimum time: NCCL's time / this
 constexpr int kMostChannels = 16;  // found by a search; connecting them doubles it
 constexpr BytesPerSecond kFastestPcie = 64 * kGigabytePerSecond;  // PCIe 5 x16
 constexpr BytesPerSecond kSlowestRdma = 100 * kGigabitPerSecond;  // below it, sockets are assumed
@@ -55,21 +55,21 @@ std::span<const double> speeds(int capability, bool across) {
   return across ? std::span<const double>(kInter70) : kIntra70;
 }
 
-// Returns the largest speed on the list that the link can carry; the link's own where all are
+// Returns the largest speed on the list that the link can carry, or the link's own if all are
 // larger.
 BytesPerSecond listed(std::span<const double> list, BytesPerSecond link) {
   for (const double speed : list) {
-    // A link of exactly that speed has it, rounding aside.
+    // A link of exactly that speed carries it, apart from rounding.
     if (speed * kGigabytePerSecond <= link * (1 + 1e-9)) return speed * kGigabytePerSecond;
   }
   return link;
 }
 
-// How a group lies on the nodes.
+// The position of a group on the nodes.
 struct Shape {
   int nodes = 1;
   int each = 1;     // ranks of one group on a node, rounded up
-  int sharing = 1;  // groups that go out through one node's NICs
+  int sharing = 1;  // groups that use one node's NICs
 };
 
 Shape shape_of(const Cluster& cluster, const Groups& given) {
@@ -86,7 +86,7 @@ Shape shape_of(const Cluster& cluster, const Groups& given) {
   return shape;
 }
 
-// Returns the cluster without the tiers that no group crosses: their links are nobody's concern.
+// Returns the cluster without tiers that no group crosses: their links are irrelevant.
 Cluster within_reach(const Cluster& cluster, const Groups& given) {
   const Groups groups = ascending(given);
   const auto inside = [&](const Tier& tier) {
@@ -99,7 +99,7 @@ Cluster within_reach(const Cluster& cluster, const Groups& given) {
   Cluster reach = cluster;
   const auto outermost = std::ranges::find_if(reach.tiers, inside);
   if (outermost != reach.tiers.end()) reach.tiers.erase(std::next(outermost), reach.tiers.end());
-  // Whoever stays in a node has a network beyond it all the same.
+  // A group inside one node still has a network beyond it.
   const std::size_t least = std::min(cluster.tiers.size(), std::size_t{2});
   for (std::size_t t = reach.tiers.size(); t < least; ++t) reach.tiers.push_back(cluster.tiers[t]);
   return reach;
@@ -109,7 +109,7 @@ const Tier* intra_tier(const Cluster& cluster) {
   return cluster.gpus_per_node > 1 ? &cluster.tiers.front() : nullptr;
 }
 
-// What one node can send to the others: the narrowest of the tiers above it.
+// Returns the rate at which one node can send to others: the minimum of the tiers above it.
 BytesPerSecond node_bandwidth(const Cluster& cluster) {
   BytesPerSecond least = std::numeric_limits<double>::infinity();
   int below = 1;
@@ -122,17 +122,17 @@ BytesPerSecond node_bandwidth(const Cluster& cluster) {
   return least;
 }
 
-// Requires a tier above the node's where a node has several GPUs.
+// Returns the tier above the node's. Requires one if a node has several GPUs.
 const Tier& inter_tier(const Cluster& cluster) {
   return cluster.tiers.at(cluster.gpus_per_node > 1 ? 1 : 0);
 }
 
-// What the links of one group can do, as far as NCCL's search would see them.
+// Rates of the links of one group, as NCCL's search would see them.
 struct Links {
   const Tier* inside =
-      nullptr;               // between the group's GPUs of a node; nullptr where it has one there
-  BytesPerSecond total = 0;  // what all channels together can use
-  BytesPerSecond each = 0;   // what one channel can
+      nullptr;               // between the group's GPUs of a node; nullptr if it has one GPU there
+  BytesPerSecond total = 0;  // usable by all channels together
+  BytesPerSecond each = 0;   // usable by one channel
   bool nvlink = false;
   bool rdma = true;
 };
@@ -148,7 +148,7 @@ Links links_of(const Cluster& cluster, const Shape& shape) {
   if (shape.nodes == 1) return links;
   const BytesPerSecond nic = inter_tier(cluster).narrower() / inter_tier(cluster).nics;
   links.rdma = hints.gpu_direct.value_or(nic >= kSlowestRdma);
-  // One GPU has one NIC near it; a ring through the node goes out by as many as it can feed.
+  // One GPU has one NIC near it; a ring through the node uses all NICs that its links can feed.
   const BytesPerSecond out = node_bandwidth(cluster);
   links.total =
       links.inside != nullptr ? std::min(out, links.inside->bandwidth) : std::min(nic, out);
@@ -156,17 +156,17 @@ Links links_of(const Cluster& cluster, const Shape& shape) {
   return links;
 }
 
-// Returns the bandwidth that a tree has for its chain inside a node. PCIe also carries the traffic
-// between the NIC and the same GPU, NVLink does not.
+// Returns a tree's bandwidth for its chain inside a node. PCIe also carries the traffic between the
+// NIC and the same GPU, NVLink does not.
 BytesPerSecond carried_inside(const Links& links) {
   if (links.inside == nullptr) return std::numeric_limits<double>::infinity();
-  constexpr double kBesideTheNic = 2.0 / 3;  // at twice the speed of what comes from there
+  constexpr double kBesideTheNic = 2.0 / 3;  // the chain has twice the speed of the NIC's traffic
   return links.inside->bandwidth * (links.nvlink ? 1 : kBesideTheNic);
 }
 
-constexpr double kMostRaised = 2;  // inside nodes, of a tree's speed across them
+constexpr double kMostRaised = 2;  // speed inside nodes / across them, of a tree
 
-// The search raises a tree's speed inside nodes along its list while the links there carry it.
+// Returns a tree's speed inside nodes: raised along the list while the links carry it.
 BytesPerSecond raised(std::span<const double> list, BytesPerSecond across, BytesPerSecond carried) {
   BytesPerSecond speed = across;
   for (auto each = list.rbegin(); each != list.rend(); ++each) {
@@ -178,8 +178,8 @@ BytesPerSecond raised(std::span<const double> list, BytesPerSecond across, Bytes
   return speed;
 }
 
-// Returns a rate that is given, or the guess; a guess that was copied from where it is printed
-// stays it.
+// Returns a given rate, or the guess; a given rate that equals the printed guess counts as the
+// guess.
 BytesPerSecond given_or(BytesPerSecond given, BytesPerSecond guess) {
   constexpr double kPrinted = 1e-5;
   return given > 0 && std::fabs(given / guess - 1) > kPrinted ? given : guess;
@@ -190,10 +190,10 @@ struct Graphs {
   NcclGraph tree;
 };
 
-// Returns the graphs that NCCL's search would find for rings and trees, hints in place.
+// Returns the graphs that NCCL's search would find for rings and trees, with hints applied.
 Graphs graphs_of(const NcclHints& hints, const Shape& shape, const Links& links, int capability) {
   // The search goes down its list of speeds to the first that a link carries, and adds channels
-  // until all of them together fill the links.
+  // until they fill the links.
   const bool across = shape.nodes > 1;
   const auto list = speeds(capability, across);
   NcclGraph graph;
@@ -201,7 +201,7 @@ Graphs graphs_of(const NcclHints& hints, const Shape& shape, const Links& links,
   int channels =
       std::clamp(static_cast<int>(links.total * (1 + 1e-9) / graph.inter), 1, kMostChannels);
 
-  // Fast channels are cut in two (ncclTopoDupChannels); above capability 80 not where more than
+  // Fast channels are cut in two (ncclTopoDupChannels), but above capability 80 not if more than
   // four are slower than 50 GB/s.
   const double speed = graph.inter / kGigabytePerSecond;
   if (speed >= 25 && !(capability > 80 && speed < 50 && channels > 4) &&
@@ -229,7 +229,7 @@ Graphs graphs_of(const NcclHints& hints, const Shape& shape, const Links& links,
   return graphs;
 }
 
-// Connecting the channels of a search doubles them, and once more where Hopper's links are fast.
+// Returns connected channels: double those of a search, and again on fast Hopper links.
 int connected_channels(const NcclGraph& graph, const Shape& shape, int capability) {
   constexpr int kMostConnected = 64;
   const int channels = std::min(kMostConnected, 2 * static_cast<int>(graph.channels));
@@ -238,12 +238,12 @@ int connected_channels(const NcclGraph& graph, const Shape& shape, int capabilit
   return again ? std::min(kMostConnected, 2 * channels) : channels;
 }
 
-// Returns the graph of a switch that adds up: each GPU heads a channel.
+// Returns the graph of a summing switch: each GPU heads a channel.
 NcclGraph nvls_graph(const Cluster& cluster, NcclGraph graph, const Shape& shape,
                      const Links& links, int capability) {
   const int heads = std::min(shape.each, kMostChannels);
   if (shape.nodes > 1) {
-    // All heads go out through the node's NICs: the search lowers the speed until they fit.
+    // All heads use the node's NICs: the search lowers the speed until they fit.
     graph.channels = std::max<double>(graph.channels, heads);
     const BytesPerSecond each =
         listed(speeds(capability, true), node_bandwidth(cluster) / graph.channels);
@@ -251,21 +251,21 @@ NcclGraph nvls_graph(const Cluster& cluster, NcclGraph graph, const Shape& shape
     graph.inter = std::min(graph.inter, each);
     return graph;
   }
-  // A GPU's link carries what the others add and what it hands out.
+  // A GPU's link carries the other GPUs' addends and its own results.
   graph.channels = heads;
   graph.intra = graph.inter =
       listed(speeds(capability, false), links.inside->bandwidth / (2 * graph.channels));
   return graph;
 }
 
-// NCCL chooses by rated speeds.
+// Returns the cluster at rated speeds, by which NCCL chooses.
 Cluster as_rated(const Cluster& cluster) {
   Cluster rated = cluster;
   for (Tier& tier : rated.tiers) tier.bandwidth /= tier.efficiency;
   return rated;
 }
 
-// Returns the part of the topology that both the choice and the time go by.
+// Returns the part of the topology that both the choice and the time use.
 NcclTopology topology_of(const Cluster& cluster, const Groups& groups, const Shape& shape,
                          const Links& links) {
   const int capability = capability_of(cluster);
@@ -280,8 +280,8 @@ NcclTopology topology_of(const Cluster& cluster, const Groups& groups, const Sha
   return t;
 }
 
-// As many channels as NCCL lays through the group's NICs or inside a node. Those of a fast NIC are
-// cut in two; between one and two there are parts of one, so that nothing jumps.
+// Returns the channels that NCCL lays through the group's NICs or inside a node. Those of a fast
+// NIC are cut in two; between one and two the number is fractional, so that the time is continuous.
 double driving_channels(const Cluster& cluster, const Shape& shape, const Links& links) {
   if (shape.nodes == 1) return kMostChannels;
   constexpr BytesPerSecond kCut = 25 * kGigabytePerSecond;
@@ -302,7 +302,7 @@ Seconds latency_across(const Cluster& cluster, int from, int to) {
   return tier == cluster.tiers.end() ? cluster.tiers.back().latency : tier->latency;
 }
 
-// Returns the mean latency of the messages of a ring that cross from node to node.
+// Returns the mean latency of a ring's messages that cross from node to node.
 Seconds latency_between_nodes(const Cluster& cluster, const Groups& groups) {
   Seconds sum = 0;
   int crossings = 0;
@@ -316,8 +316,8 @@ Seconds latency_between_nodes(const Cluster& cluster, const Groups& groups) {
   return crossings > 0 ? sum / crossings : 0;
 }
 
-// Adds up the latencies between nodes of a message that goes from member to member, of the group
-// for which they take longest.
+// Returns the sum of the latencies between nodes of a message from member to member, in the group
+// with the largest.
 Seconds latencies_between_nodes(const Cluster& cluster, const Groups& groups) {
   Seconds longest = 0;
   for (int g = 0; g < groups.count; ++g) {
@@ -330,7 +330,7 @@ Seconds latencies_between_nodes(const Cluster& cluster, const Groups& groups) {
   return longest;
 }
 
-// Returns a graph that fills the links as they are, whatever NCCL's list of speeds says.
+// Returns a graph that fills the links as they are, regardless of NCCL's list of speeds.
 NcclGraph filling(NcclGraph graph, double channels, BytesPerSecond inside, BytesPerSecond across) {
   graph.channels = channels;
   graph.intra = inside / channels;
@@ -338,13 +338,13 @@ NcclGraph filling(NcclGraph graph, double channels, BytesPerSecond inside, Bytes
   return graph;
 }
 
-// Returns the bandwidth of all channels as the hints give it, over that of the guessed graph.
+// Returns the bandwidth of all channels by the hints / that of the guessed graph.
 double said_share(const NcclGraph& said, const NcclGraph& guess, BytesPerSecond NcclGraph::*rate) {
   return said.*rate * said.channels / (guess.*rate * guess.channels);
 }
 
-// What of a node's rate its library makes use of. A processor keeps up with sockets of 10 Gbit/s;
-// above it logs of 50, 400 and 800 Gbit/s show what grows with the square root of the rate.
+// Returns the share of a node's rate that its library uses. A processor keeps up with sockets of 10
+// Gbit/s; above it the used rate grows with the square root, by logs of 50, 400 and 800 Gbit/s.
 double used_share(const Cluster& cluster) {
   constexpr BytesPerSecond kKeptUp = 10 * kGigabitPerSecond;
   if (cluster.fabric != Fabric::kTcp) return 1;
@@ -357,8 +357,8 @@ NcclHints unsaid_channels(NcclHints hints) {
   return hints;
 }
 
-// What the collective takes is up to the links. Groups side by side leave each other an equal part
-// of a node's NICs, of which the fabric lets `through` pass.
+// Returns the topology for the time of a collective, with the links' own rates. Concurrent groups
+// share a node's NICs equally; the fabric lets `through` of their rate pass.
 NcclTopology filled_topology(const Cluster& whole, const Groups& groups, double through) {
   const Cluster cluster = within_reach(whole, groups);
   const Shape shape = shape_of(cluster, groups);
@@ -370,14 +370,14 @@ NcclTopology filled_topology(const Cluster& whole, const Groups& groups, double 
   const BytesPerSecond total = shape.nodes > 1 ? std::min(links.total, out) : links.total;
   Graphs said = graphs_of(cluster.nccl, shape, links, t.least_capability);
   const Graphs guess = graphs_of(unsaid_channels(cluster.nccl), shape, links, t.least_capability);
-  // No speed of a NIC makes another kind of it: boxes with a switch are built with GPUDirect.
+  // A NIC's speed does not tell its kind: boxes with a switch are built with GPUDirect.
   const bool direct = cluster.nccl.gpu_direct.value_or(t.nvswitch);
   for (NcclGraph* graph : {&said.ring, &said.tree}) {
     graph->path_inter = direct ? NcclPath::kPxb : NcclPath::kPhb;
     graph->intra_latency = links.inside != nullptr ? links.inside->latency : 0;
     graph->inter_latency = latency_between_nodes(cluster, groups);
   }
-  // A tree that is not bound by what the ports carry one way is by what the links inside do.
+  // A tree is bound by the ports' rate in one direction, or by the links inside.
   const BytesPerSecond raised_total =
       shape.nodes > 1 ? std::max(total, std::min(kMostRaised * total, carried_inside(links)))
                       : total;
@@ -397,8 +397,8 @@ NcclTopology filled_topology(const Cluster& whole, const Groups& groups, double 
         shape.nodes > 1 ? std::min(out, links.each * heads) : links.inside->bandwidth / 2;
     t.nvls = filling(said.ring, heads, switched, switched);
   }
-  // NCCL lengthens a ring's latency from 64 bytes a rank and channel on; one channel is the
-  // soonest.
+  // NCCL lengthens a ring's latency from 64 bytes per rank and channel on, soonest with one
+  // channel.
   t.channels = 1;
   return t;
 }
@@ -473,7 +473,7 @@ void choose_algorithm(Collective& collective, std::string_view name, const Clust
       nearest(collective.nccl->algorithm, collective.kind, collective.groups.size);
 }
 
-// What a group reaches between nodes follows from the box, however few of its GPUs are members.
+// Returns a path by the box, even if few of its GPUs are members.
 Path path_of(const Cluster& cluster, const Groups& groups) {
   const Tier* inside = intra_tier(cluster);
   const bool nvlink =
@@ -532,10 +532,9 @@ bool same_bandwidths(const Cluster& a, const Cluster& b) {
 
 }  // namespace
 
-// Groups of one shape, on the links as they are and, where that is more, as they are promised.
+// Groups of one shape, on the given links and, if those differ, on the promised ones.
 struct NcclCostModel::Known {
-  // NCCL's model of groups of one shape on links of so much bandwidth, and what the wire needs by
-  // the algorithms that they are offered.
+  // NCCL's model of groups of one shape on given links, and the wire's need by offered algorithm.
   struct LinkCosts {
     LinkCosts(const Cluster& cluster, const Collective& collective)
         : topology(filled_topology(cluster, collective.groups, passing_share(cluster, collective))),
@@ -554,9 +553,9 @@ struct NcclCostModel::Known {
     }
 
     struct Said {
-      Seconds latency = 0;  // of it, whatever the links carry
-      Seconds time = 0;     // at least the floor
-      Seconds floor = 0;    // what the wire needs
+      Seconds latency = 0;  // part of it without bytes
+      Seconds time = 0;     // at least `floor`
+      Seconds floor = 0;    // the wire's need
     };
     std::optional<Said> said(CollectiveKind kind, const NcclPick& pick, double bytes) const {
       const auto time = nccl_time(topology, table, kind, pick, bytes);
@@ -567,8 +566,8 @@ struct NcclCostModel::Known {
 
     NcclTopology topology;
     NcclTable table;
-    NcclTable still;                             // without what the bytes take
-    std::array<double, kNcclAlgorithms> wire{};  // seconds for a byte of payload
+    NcclTable still;                             // without the bytes' time
+    std::array<double, kNcclAlgorithms> wire{};  // seconds per byte of payload
   };
 
   Known(const Cluster& cluster, const Collective& collective)
@@ -584,17 +583,17 @@ struct NcclCostModel::Known {
     measured = std::ranges::any_of(within_reach(cluster, groups).tiers, &Tier::measured);
   }
 
-  // Reduce and broadcast go from node to node, which NCCL prices by a constant.
+  // Returns the latency of reduce and broadcast from node to node, which NCCL prices by a constant.
   static Seconds chain_across(const Cluster& cluster, const Collective& collective) {
     const bool chain =
         collective.kind == CollectiveKind::kReduce || collective.kind == CollectiveKind::kBroadcast;
     return chain ? latencies_between_nodes(cluster, collective.groups) : 0;
   }
 
-  // Returns the time that logs of such networks suggest. The prior was fitted to whole collectives
-  // on links as data sheets promise them, fixed costs included. Slower links, by `efficiency` or
-  // measured, count if they make the collective longer than that. The wire's bytes over its
-  // bandwidth are a floor. Never longer with more bandwidth, promised or reached.
+  // Returns the time that logs of such networks suggest. The prior was fitted to whole collectives,
+  // fixed costs included, on links of data sheets. Slower links, by `efficiency` or measured, count
+  // if they make the collective longer than that. The wire's bytes over its bandwidth are a floor.
+  // Never longer with more bandwidth, promised or reached.
   CollectiveTime likely(double bytes, Seconds overhead) const {
     const Prior prior = nccl_prior(path, bytes);
     CollectiveTime answer{.time = std::numeric_limits<double>::infinity(),
@@ -624,7 +623,7 @@ struct NcclCostModel::Known {
     return answer;
   }
 
-  // Whoever measured what the links carry knows that part of the time well.
+  // Returns the spread: if bandwidths were measured, the carrying part of the time is well known.
   double spread_of(const Prior& prior, double carrying) const {
     constexpr double kMeasured = 0.1;
     if (!measured) return prior.spread;
@@ -637,9 +636,9 @@ struct NcclCostModel::Known {
   Path path;
   LinkCosts reached;
   std::optional<LinkCosts> promised;
-  bool measured = false;  // the bandwidth of some tier
-  Seconds across = 0;     // between nodes one after the other, which NCCL's own model leaves out
-  Seconds first = 0;      // which the first byte takes at least
+  bool measured = false;  // bandwidth of at least one tier
+  Seconds across = 0;     // latencies between nodes in sequence, which NCCL's own model omits
+  Seconds first = 0;      // minimum latency of the first byte
 };
 
 NcclCostModel::NcclCostModel(const Cluster& cluster) : cluster_(cluster) {}

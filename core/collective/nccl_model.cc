@@ -1,12 +1,12 @@
-// For each collective, algorithm and protocol NCCL fills a latency and an algorithm bandwidth from
-// constants and from what its search of the topology found; a payload of n bytes is then taken to
-// cost latency + n / bandwidth, with two corrections, and the least wins (src/graph/tuning.cc,
+// For each collective, algorithm and protocol NCCL computes a latency and an algorithm bandwidth
+// from constants and from the result of its topology search. A payload of n bytes then costs
+// latency + n / bandwidth, with two corrections, and the minimum wins (src/graph/tuning.cc,
 // ncclTopoTuneModel and ncclTopoGetAlgoTime; src/enqueue.cc, topoGetAlgoInfo). The payload of
 // all-gather and reduce-scatter counts all ranks' shards together, as here everywhere.
 //
-// The choice is NCCL's, wherever its constants are wrong too. The time is what NCCL believes: on
-// fast networks within a few ten percent of measurements, on TCP several times too short for small
-// payloads. Where a calibration is at hand, take the choice from here and the time from there.
+// The choice is NCCL's, even with wrong constants. The time is NCCL's estimate: on fast networks
+// within a few ten percent of measurements, on TCP several times too short for small payloads. With
+// a calibration, take the choice from here and the time from there.
 //
 // Left out: fp8 (penalised on rings of more than 8), CollNet's all-gather and reduce-scatter.
 #include "core/collective/nccl_model.h"
@@ -30,7 +30,7 @@ using ByAlgorithm = std::array<ByProtocol, kNcclAlgorithms>;
 // ---------------------------------------------------------------------------------------------
 // Constants of src/graph/tuning.cc, in its units: microseconds and GB/s.
 
-// Once a collective. Tree, Ring, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT.
+// Latency per collective. Tree, Ring, CollNetDirect, CollNetChain, NVLS, NVLSTree, PAT.
 constexpr ByAlgorithm kBaseLatency = {{{6.8, 14.0, 8.4},
                                        {6.6, 14.0, 8.4},
                                        {0, 0, 0},
@@ -40,7 +40,7 @@ constexpr ByAlgorithm kBaseLatency = {{{6.8, 14.0, 8.4},
                                        {8.0, 8.0, 8.0}}};
 
 enum Wire { kNvLink, kPci, kNet };
-// Each step, by what it crosses.
+// Latency per step, by the wire that it crosses.
 constexpr std::array<ByAlgorithm, 3> kStepLatency = {{
     {{{0.6, 1.25, 4.0},
       {0.6, 1.9, 3.4},
@@ -75,7 +75,7 @@ constexpr Caps kTreeSimple = {
 constexpr Caps kNvlsTree = {{{26.5, 18.5, 10}, {24, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96, 43.8}}};
 constexpr std::array<double, 4> kNvlsEfficiency = {0, 0, 0.85, 0.74};
 
-// How much of its bandwidth a tree all-reduce reaches from 64 B on, by doubling size.
+// Share of its bandwidth that a tree all-reduce reaches from 64 B on, by doubling size.
 constexpr std::size_t kCorrected = 23;
 constexpr std::array<std::array<double, kCorrected>, kNcclProtocols> kTreeCorrection = {{
     {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
@@ -99,12 +99,12 @@ std::size_t node_column(const NcclTopology& t) {
 }
 
 double most_ll(const NcclTopology& t) {
-  // Over several nodes the CPU counts, not the GPU.
+  // Over several nodes the CPU decides, not the GPU.
   const std::size_t row = t.nodes == 1 ? generation(t) : t.cpu == NcclHints::Cpu::kAmd ? 1 : 0;
   return kMostLl[row][node_column(t)];
 }
 
-// Posting to the NIC.
+// Returns the overhead of posting to the NIC.
 double net_overhead(const NcclTopology& t, Protocol protocol) {
   const double once = t.cpu == NcclHints::Cpu::kAmd ? 2.0 : 1.0;
   return protocol == Protocol::kSimple ? 3 * once : once;
@@ -167,9 +167,9 @@ bool offered(const NcclTopology& t, Choice algorithm, Protocol protocol, Kind ki
   return true;
 }
 
-// GB/s of payload. First what one channel carries, then the bus of all channels, which each
-// algorithm and protocol uses to its own degree (ncclTopoTuneModel's corrections), last the bytes
-// that the bus moves for one byte of payload.
+// Returns GB/s of payload: first the rate of one channel, then the bus of all channels. Each
+// algorithm and protocol uses the bus to its own degree (ncclTopoTuneModel's corrections). Last the
+// bytes on the bus per byte of payload.
 double bandwidth(const NcclTopology& t, Choice algorithm, Protocol protocol, Kind kind) {
   const NcclGraph& graph = graph_of(t, algorithm);
   const auto row = generation(t);
@@ -213,7 +213,7 @@ double bandwidth(const NcclTopology& t, Choice algorithm, Protocol protocol, Kin
     if (t.least_capability >= 90) bus *= 0.85;
   }
 
-  // From bus to payload: 2 (n - 1) / n bytes for each of an all-reduce by a ring, and so on.
+  // From bus to payload: 2 (n - 1) / n bytes per byte of a ring's all-reduce, and so on.
   const bool ringlike = algorithm == Choice::kRing || is_nvls(algorithm);
   const bool shards = kind == Kind::kAllGather || kind == Kind::kReduceScatter;
   if (shards && algorithm != Choice::kRing) return bus;
@@ -222,7 +222,7 @@ double bandwidth(const NcclTopology& t, Choice algorithm, Protocol protocol, Kin
   return bus * ranks / steps;
 }
 
-// Microseconds: a base for each call, and for each step on the way what its wire costs.
+// Returns microseconds: a base per call, and the cost of the wire for each step on the way.
 double latency(const NcclTopology& t, Choice algorithm, Protocol protocol, Kind kind) {
   const NcclGraph& graph = graph_of(t, algorithm);
   const auto a = static_cast<std::size_t>(algorithm);
@@ -245,8 +245,7 @@ double latency(const NcclTopology& t, Choice algorithm, Protocol protocol, Kind 
     case Choice::kRing: {
       if (kind == Kind::kBroadcast || kind == Kind::kReduce) {
         const Wire wire = t.nodes == 1 ? inside : kNet;
-        // NCCL counts one step for all of them; what a link takes longer, each hop inside a node
-        // does.
+        // NCCL counts one step in all; slower links lengthen each hop inside a node.
         const double outside = nodes - 1;
         const double longer = (ranks - 1 - outside) * (intra - kStepLatency[inside][a][p]);
         if (graph.same_channels) return base + kStepLatency[wire][a][p] + longer;

@@ -1,4 +1,4 @@
-// NCCL 2.28.9's own model of what a collective takes, by which it chooses algorithm and protocol.
+// NCCL 2.28.9's own model of a collective's time, by which it chooses algorithm and protocol.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace syncline::collective {
 enum class NcclPath { kLoc, kNvl, kNvb, kPix, kPxb, kPxn, kPhb, kSys, kNet };
 enum class NcclPattern { kBalancedTree, kTree };
 
-// What the search found for one algorithm. Bandwidths are those of one channel.
+// Result of the search for one algorithm. Bandwidths are those of one channel.
 struct NcclGraph {
   double channels = 0;  // 0: none found, the algorithm is not offered
   BytesPerSecond intra = 0;
@@ -25,7 +25,7 @@ struct NcclGraph {
   NcclPattern pattern = NcclPattern::kBalancedTree;
   bool same_channels = true;
   Seconds inter_latency = 0;  // of the NIC, beyond NCCL's own constants
-  Seconds intra_latency = 0;  // of a link inside the node, where longer than NCCL's constants
+  Seconds intra_latency = 0;  // of a link inside the node, if longer than NCCL's constants
 };
 
 struct NcclTopology {
@@ -54,7 +54,7 @@ struct NcclCell {
   BytesPerSecond bandwidth = 0;  // payload / time; 0: not offered
 };
 
-// By algorithm and protocol, for one kind of collective.
+// Cells by algorithm and protocol, for one kind of collective.
 using NcclTable = std::array<std::array<NcclCell, kNcclProtocols>, kNcclAlgorithms>;
 
 NcclTable nccl_table(const NcclTopology& topology, CollectiveKind kind);
@@ -64,15 +64,15 @@ struct NcclChoice {
   Seconds time = 0;
 };
 
-// Returns the least time of all that is offered; ties go to the first. Requires at least two ranks.
+// Returns the minimum time of all offered cells; ties go to the first. Requires at least two ranks.
 NcclChoice nccl_choice(const NcclTopology& topology, const NcclTable& table, CollectiveKind kind,
                        double bytes);
 
-// What one cell of the table takes outside ncclGroupStart/End; nothing where it is not offered.
+// Returns the time of one cell of the table outside ncclGroupStart/End; empty if it is not offered.
 std::optional<Seconds> nccl_time(const NcclTopology& topology, const NcclTable& table,
                                  CollectiveKind kind, const NcclPick& pick, double bytes);
 
-// NCCL's own names: "Ring", "LL128", ...
+// Returns NCCL's own names: "Ring", "LL128", ...
 std::string_view to_string(NcclAlgorithm algorithm);
 std::string_view to_string(NcclProtocol protocol);
 

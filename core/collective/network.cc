@@ -86,14 +86,14 @@ Seconds Network::latency(int from, int to) const {
   return least + hops * topology_->hop;
 }
 
-// Each GPU has its share of the node's lanes, of some maybe a part. Of all parts together those go
-// out evenly that belong to the group's members on the node.
+// Returns the lane of a part. Each GPU has its share of the node's lanes, possibly a fraction. All
+// parts together spread evenly over the lanes of the group's members on the node.
 int Network::lane_of(const Groups& groups, int rank, int part) const {
   const int step = std::max(1, std::abs(groups.member_step));
   const int local = rank % gpus_per_node_;
   const int first = local % step;
   const int members = (gpus_per_node_ - first + step - 1) / step;
-  const std::int64_t each = 2 * parts_;  // of a member's share: a part goes by its middle
+  const std::int64_t each = 2 * parts_;  // of a member's share: a part's middle decides
   const std::int64_t at = (2 * part + 1) * members;
   const std::int64_t gpu = first + at / each * step;
   return static_cast<int>((gpu * each + at % each) * topology_->lanes / (each * gpus_per_node_));

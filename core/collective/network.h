@@ -1,6 +1,6 @@
 // The cluster's links and the way of a message through them: a tree of full-duplex ports, and above
-// the nodes' the fabric, where one is given. Model and simulation cost the same links, so they can
-// only differ in how they follow time.
+// the nodes' ports the fabric, if one is given. Model and simulation cost the same links, so they
+// differ only in how they follow time.
 #pragma once
 
 #include <array>
@@ -31,28 +31,28 @@ class Network {
 
   // Returns the outermost tier that a message between two different ranks crosses.
   int crossing(int from, int to) const;
-  // Of a message between them: that of the tier, and of the fabric's hops.
+  // Returns the latency of a message between them: that of the tier, and of the fabric's hops.
   Seconds latency(int from, int to) const;
 
   // Returns the link by which a rank sends: the up port of the innermost tier.
   static int port_of(int rank) { return 2 * rank; }
 
-  // Returns the smallest latency of any tier, which every message pays; 0 without tiers.
+  // Returns the minimum latency of any tier, which every message pays; 0 without tiers.
   Seconds fastest() const;
   int ranks() const { return ranks_; }
 
-  // A message between nodes travels in so many parts of one size, each by a way of its own.
+  // Returns the number of equal parts of a message between nodes; each takes a way of its own.
   int parts() const { return parts_; }
   int parts(int from, int to) const { return crossing(from, to) < fabric_tier_ ? 1 : parts_; }
 
   // Appends the links on the way of a part: ports up and down, switch backbones, per-flow caps, the
-  // fabric's; the sender's own port and the receiver's come first. Of the node's lanes (NICs) parts
-  // take those in turn that belong to members of the group.
+  // fabric's; the sender's own port and the receiver's come first. Parts take in turn those of the
+  // node's lanes (NICs) that belong to members of the group.
   void route(const Groups& groups, int from, int to, int part, std::vector<int>& links) const;
-  // Of all parts, one behind the other; what all share is there `parts()` times.
+  // Appends the ways of all parts, in order; a link that all parts share is listed `parts()` times.
   void route(const Groups& groups, int from, int to, std::vector<int>& links) const;
 
-  // Of links of the fabric alone; nullptr for a port.
+  // Returns a link of the fabric, or nullptr for a port.
   const fabric::FabricLink* in_fabric(int id) const {
     return id < first_in_fabric_ ? nullptr : &topology_->links[kept_[index_in_fabric(id)]];
   }
@@ -78,17 +78,17 @@ class Network {
   std::vector<Level> tiers_;
   std::vector<Link> links_;
 
-  // The fabric with what can never be full left out: alone on a balanced one a job meets its nodes'
-  // ports alone.
+  // The fabric without links that can never be full: a single job on a balanced fabric sees only
+  // its nodes' ports.
   std::shared_ptr<const fabric::Topology> topology_;
   std::shared_ptr<fabric::Ways> ways_;
-  std::shared_ptr<fabric::Ways> hops_;  // where they cost time
+  std::shared_ptr<fabric::Ways> hops_;  // if hops cost time
   int parts_ = 1;
-  int fabric_tier_ = kMostTiers;  // whose ports the hosts' are
+  int fabric_tier_ = kMostTiers;  // its ports are the hosts' ports
   int first_lane_ = -1;           // up and down, lane by lane, node by node
   int first_in_fabric_ = 1 << 30;
-  std::vector<std::size_t> kept_;  // by link from the first in the fabric: its index there
-  std::vector<int> link_of_;       // by index there: its id; -1: never full
+  std::vector<std::size_t> kept_;  // by link after first_in_fabric_: its index in the fabric
+  std::vector<int> link_of_;       // by index in the fabric: link id; -1: never full
 };
 
 }  // namespace syncline::collective

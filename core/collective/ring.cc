@@ -6,9 +6,9 @@ namespace syncline::collective {
 namespace ring {
 namespace {
 
-// While a chain fills and drains, no two of its rounds load the same links, so its stages cannot
-// be folded: they list min(chunks, N-1) edges for each of some N rounds, N^2 until kMaxChunks
-// caps it. A chain so long is all start-up time anyway; the trees are for that.
+// While a chain fills and drains, no two of its rounds load the same links, so its stages cannot be
+// folded: they list min(chunks, N-1) edges for each of some N rounds, N^2 until kMaxChunks caps it.
+// So long a chain is all start-up time anyway; use the trees for it.
 constexpr int kMaxChainRanks = 1024;
 
 bool is_chain(CollectiveKind kind) {
@@ -17,14 +17,14 @@ bool is_chain(CollectiveKind kind) {
 
 bool fits(CollectiveKind kind, int ranks) { return !is_chain(kind) || ranks <= kMaxChainRanks; }
 
-// A message that nobody passes on is one piece.
+// Returns chunks; 1 for a message that is not passed on.
 std::int64_t chunks(CollectiveKind kind, int ranks, std::int64_t elements) {
   return is_chain(kind) && ranks > 2 ? pipeline_chunks(elements) : 1;
 }
 
-// One lap: the payload is cut into N shards, and in each of N-1 rounds every member passes the
-// shard that it got in the round before to the next member: (N-1)/N of the payload through every
-// port. What is sent first makes it one half or the other of an all-reduce:
+// Appends one lap: the payload is cut into N shards, and in each of N-1 rounds every member passes
+// the shard that it got in the previous round to the next member: (N-1)/N of the payload through
+// every port. The first shard makes it one half or the other of an all-reduce:
 //   lead 1, adding       member i begins with shard i-1, so the sum of shard m ends its way,
 //                        after all the others have added to it, at member m: a reduce-scatter;
 //   lead 0, overwriting  member i begins with its own shard i: an all-gather.
@@ -39,10 +39,10 @@ void append_lap(Schedule& rounds, int ranks, std::int64_t elements, int lead, bo
   }
 }
 
-// The chain: the ring left open, with the payload in `chunks` chunks that follow each other.
-// Depth d is the d-th edge on a chunk's way: 0->1->...->N-1 in a broadcast, N-1->...->0 in a
-// reduce. It carries chunk r-d in round r, so the last chunk is through after chunks + N-2 rounds
-// of 1/chunks of the payload each. The edge of each depth is a set of its own.
+// Returns an edge of the chain: the ring left open, with the payload in `chunks` chunks that follow
+// each other. Depth d is the d-th edge on a chunk's way: 0->1->...->N-1 in a broadcast, N-1->...->0
+// in a reduce. It carries chunk r-d in round r, so the last chunk is through after chunks + N-2
+// rounds of 1/chunks of the payload each. The edge of each depth is a set of its own.
 Transfer chain_hop(CollectiveKind kind, int ranks, int depth) {
   if (kind == CollectiveKind::kBroadcast) return {depth, depth + 1, {}, false};
   return {ranks - 1 - depth, ranks - 2 - depth, {}, true};

@@ -9,7 +9,7 @@
 
 namespace syncline::collective {
 
-// The payload is `elements` long on every rank:
+// Effect of each kind on a payload of `elements` on every rank:
 //   all_reduce      everyone ends with the sum
 //   reduce_scatter  member m ends with the sum in shard m
 //   all_gather      member m begins with shard m; everyone ends with all shards
@@ -31,8 +31,7 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// Part `index` of `parts` nearly equal parts: [index * elements / parts, (index+1) * elements /
-// parts).
+// Returns one of nearly equal parts: [index * elements / parts, (index+1) * elements / parts).
 Range part_of(std::int64_t elements, std::int64_t parts, std::int64_t index);
 
 struct Transfer {
@@ -42,11 +41,11 @@ struct Transfer {
   bool add = false;  // add: sum into the receiver's elements; otherwise overwrite them
 };
 
-using Round = std::vector<Transfer>;  // all transfers read what stood before the round
+using Round = std::vector<Transfer>;  // all transfers read the state before the round
 using Schedule = std::vector<Round>;
 
-// The same collective for costing. Edges that are always busy together are one set, listed once
-// however often they are: thousands of ranks in a pipeline of a hundred rounds stay affordable.
+// The same collective for costing. Edges that are always busy together are one set, listed once for
+// any number of rounds: thousands of ranks in a pipeline of a hundred rounds stay affordable.
 struct Edge {
   int from = 0;  // member indices inside the group
   int to = 0;
@@ -56,7 +55,7 @@ struct Edge {
 using EdgeSet = std::vector<Edge>;
 using EdgeSets = std::vector<EdgeSet>;
 
-// `repeat` rounds in a row in which every edge of the sets [first, last) carries `fraction` of the
+// `repeat` rounds in a row; in each, every edge of the sets [first, last) carries `fraction` of the
 // payload.
 struct Stage {
   std::size_t first = 0;

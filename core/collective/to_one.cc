@@ -4,8 +4,8 @@ namespace syncline::collective {
 namespace to_one {
 namespace {
 
-// An all-reduce is two rounds of N-1 whole payloads through member 0's port: a reduce, in which
-// all send to it at once, and a broadcast, in which it sends to all at once.
+// An all-reduce is two rounds of N-1 whole payloads through member 0's port: a reduce, with all
+// sending to it at once, and a broadcast, with it sending to all at once.
 bool gathers(CollectiveKind kind) {
   return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduce;
 }

@@ -1,5 +1,5 @@
-// A payload of S bytes goes to a group of N ranks. A port of a tier stands between the m members
-// below it and the N - m others (0 < m < N); the group has members below U ports of the tier.
+// A payload of S bytes goes to a group of N ranks. A port of a tier separates the m members below
+// it from the N - m others (0 < m < N); the group has members below U ports of the tier.
 //
 //                   into the port     out of it         over all ports of the tier, each way
 //   all-reduce      S                 S                 2 (U-1) S
@@ -8,28 +8,27 @@
 //   reduce          S, at the root's  S, at the others' (U-1) S
 //   broadcast       S, at the others' S, at the root's  (U-1) S
 //
-// The first two columns hold for any algorithm: the others' sum must come in and the members' sum
-// go out, and a shard likewise. The third holds for messages between ranks: for each element
-// somebody must be told U-1 times what the others have, and all-reduce tells the sum U-1 times more
-// (one-way gossip takes 2U-2 messages; Harary and Schwenk 1974). Ports of a tier are alike, so the
-// busiest carries at least the sum / U.
+// The first two columns hold for any algorithm: the others' sum, or their part of a shard, must
+// enter, and the members' must leave. The third holds for messages between ranks: each element
+// needs U-1 messages with the others' values, and all-reduce U-1 more with the sum (one-way gossip
+// takes 2U-2 messages; Harary and Schwenk 1974). Ports of a tier are alike, so the busiest carries
+// at least the sum / U.
 //
-// A ring does more, in whatever order: each edge carries E = 2 (N-1)/N S of an all-reduce, (N-1)/N
+// A ring moves more, in any order: each edge carries E = 2 (N-1)/N S of an all-reduce, (N-1)/N
 // S of an all-gather or reduce-scatter, and enters and leaves every port that divides the group. A
-// switch that adds up and copies (NVLS) does less: the third column does not hold inside the node.
+// switch that sums and copies (NVLS) moves less: the third column does not hold inside the node.
 //
-// Groups side by side add up. A tier's time is the busiest port's bytes / bandwidth; behind an
-// oversubscribed switch all that its own groups send / what the switch carries. The floor is the
-// slowest tier's time. It counts bytes alone: no latency, and shards as even, which they are but
-// for an element.
+// Concurrent groups add up. A tier's time is the busiest port's bytes / bandwidth, and for an
+// oversubscribed switch its own groups' bytes / the switch's bandwidth. The floor is the slowest
+// tier's time. It counts only bytes: no latency, and shards as even, which they are up to one
+// element.
 //
-// With a cap on flows it is, too, what the busiest flow carries / cap. A pair of ranks has two
+// With a cap on flows it is at least the busiest flow's bytes / cap. A pair of ranks has two
 // flows at most (two trees), so that a port has its bytes / (cap * flows of all pairs across it).
-// NCCL has far fewer: an edge of a ring, or of a tree, is one flow in each channel, whatever ranks
-// are below the port. Its search lays a channel through each NIC that the group reaches, or as many
-// as the cluster's hints say, and connects each twice; a connection is one socket, as long as
-// NCCL_NSOCKS_PERTHREAD and NCCL_SOCKET_NTHREADS say nothing else. Inside a node a switch that adds
-// up has no flows.
+// NCCL has far fewer: an edge of a ring, or of a tree, is one flow in each channel, for any ranks
+// below the port. Its search lays a channel through each NIC that the group reaches, or the number
+// in the cluster's hints, and connects each twice; a connection is one socket by default
+// (NCCL_NSOCKS_PERTHREAD, NCCL_SOCKET_NTHREADS). Inside a node a summing switch has no flows.
 #include "core/collective/wire_floor.h"
 
 #include <algorithm>
@@ -51,13 +50,13 @@ Moves moves_of(const Collective& collective) {
   return nvls ? Moves::kSwitch : Moves::kMessages;
 }
 
-// Shares of the payload, one group's at one port.
+// Shares of the payload of one group at one port.
 struct Crossing {
   double in = 0;
   double out = 0;
 };
 
-// `share` of the group's members are below the port, the root perhaps among them.
+// Returns the shares for a port with `share` of the group's members below it; `root`: the root too.
 Crossing must_cross(CollectiveKind kind, double share, bool root) {
   switch (kind) {
     case CollectiveKind::kAllReduce:
@@ -74,19 +73,19 @@ Crossing must_cross(CollectiveKind kind, double share, bool root) {
   return {};
 }
 
-// What an edge of a ring carries; a chain, for reduce and broadcast, is a ring left open.
+// Returns the load of a ring's edge; a chain, for reduce and broadcast, is a ring left open.
 double ring_edge(CollectiveKind kind, int ranks) {
   if (kind == CollectiveKind::kReduce || kind == CollectiveKind::kBroadcast) return 1;
   return (kind == CollectiveKind::kAllReduce ? 2.0 : 1.0) * (ranks - 1) / ranks;
 }
 
-// Bruck's messages of 1, 2, 4, ... parts to as many peers, and what is left to the last.
+// Returns the largest message of Bruck's: 1, 2, 4, ... parts, and the rest to the last peer.
 double longest_of_pat(int ranks) {
   const auto whole = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
   return static_cast<double>(std::max(whole / 2, ranks - whole)) / ranks;
 }
 
-// What one edge of what NCCL lays carries, in its busiest direction.
+// Returns the load of one edge of NCCL's graph, in its busiest direction.
 double edge_of(const Collective& collective) {
   const int ranks = collective.groups.size;
   switch (collective.nccl->algorithm) {
@@ -99,7 +98,7 @@ double edge_of(const Collective& collective) {
   }
 }
 
-// Of such an edge: a channel for each NIC near the group's members, each connected twice.
+// Returns the flows of such an edge: a channel per NIC near the group, each connected twice.
 int flows_of(const Cluster& cluster, const Groups& groups) {
   constexpr int kConnected = 2;
   if (cluster.nccl.channels > 0) return kConnected * cluster.nccl.channels;
@@ -125,7 +124,7 @@ class TierFloor {
     if (moves_ == Moves::kSwitch && !inside_nodes) moves_ = Moves::kMessages;
   }
 
-  // Seconds for each byte of payload.
+  // Returns seconds per byte of payload.
   double seconds_per_byte() {
     for (int g = 0; g < groups_.count; ++g) add_group(g);
     double seconds = slowest_flow_;
@@ -154,7 +153,7 @@ class TierFloor {
     std::vector<Part> parts;
     for (int m = 0; m < groups_.size; ++m) {
       const auto port = static_cast<std::size_t>(groups_.rank(group, m) / unit_);
-      // Members are in order, so those of one port follow each other.
+      // Members are in order, so those of one port are adjacent.
       if (parts.empty() || parts.back().port != port) parts.push_back({port, 0});
       ++parts.back().members;
     }
@@ -182,14 +181,14 @@ class TierFloor {
     const double told =
         moves_ == Moves::kSwitch ? 0 : (kind_ == CollectiveKind::kAllReduce ? 2 : 1) * others;
     in_all_ += told;
-    // A switch carries all of it where it joins the whole group; what a larger group sends through
-    // one of its switches is up to the algorithm.
+    // A switch that joins the whole group carries all of it; a larger group's load on one of its
+    // switches depends on the algorithm.
     const auto ports = static_cast<std::size_t>(tier_.span / unit_);
     const std::size_t first = parts.front().port / ports;
     if (first == parts.back().port / ports) switches_[first] += std::max(told, out_of_ports);
   }
 
-  // Of one group, what `part` has to pass on or take in.
+  // Raises the slowest flow by those with which `part` of one group sends or receives `crossing`.
   void cap_flows(const Part& part, double crossing) {
     if (!std::isfinite(tier_.flow_cap) || moves_ == Moves::kSwitch) return;
     const double pairs = 2.0 * part.members * (groups_.size - part.members);
@@ -202,11 +201,11 @@ class TierFloor {
   const Groups& groups_;
   int unit_;  // ranks below one port
   Moves moves_;
-  double edge_ = 0;  // what an edge of NCCL's ring or tree carries, all channels together
-  int flows_ = 0;    // of such an edge; 0: pairs of ranks send to each other
+  double edge_ = 0;  // load of an edge of NCCL's ring or tree, all channels together
+  int flows_ = 0;    // per such edge; 0: pairs of ranks send to each other
   std::vector<Crossing> ports_;
-  std::vector<double> switches_;  // bytes through each, where it joins whole groups
-  double in_all_ = 0;             // over all ports, at least
+  std::vector<double> switches_;  // bytes through each, for groups that it joins as a whole
+  double in_all_ = 0;             // minimum over all ports together
   double slowest_flow_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Lower bound on the time of a collective by the bytes that a cluster's ports must carry, whatever
-// the algorithm: no cost that is not measured may lie below.
+// Lower bound on the time of a collective by the bytes that a cluster's ports must carry, for any
+// algorithm: no unmeasured cost may lie below.
 #pragma once
 
 #include "core/base/units.h"
@@ -8,12 +8,11 @@
 
 namespace syncline::collective {
 
-// Returns seconds. A collective that NCCL chose is taken to move as NCCL's algorithm does (ring,
-// switch), every other as messages between ranks. 0 for groups of one and without tiers. Throws
-// nothing.
+// Returns seconds. A collective that NCCL chose moves data like NCCL's algorithm (ring, switch),
+// every other as messages between ranks. 0 for groups of one and without tiers. Throws nothing.
 Seconds wire_floor(const Cluster& cluster, const Collective& collective);
 
-// Returns the same for each byte of the payload. Takes time with the number of ranks.
+// Returns the same per byte of the payload. Takes time proportional to the number of ranks.
 double wire_seconds_per_byte(const Cluster& cluster, const Collective& collective);
 
 }  // namespace syncline::collective

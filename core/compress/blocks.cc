@@ -24,8 +24,8 @@ struct Whole {
   static float value(std::uint8_t code) { return static_cast<std::int8_t>(code); }
 };
 
-// A float of 8 bits without infinities, subnormal below its least exponent. `kLast` is the code of
-// the largest number: what is above means none.
+// An 8-bit float without infinities, subnormal below its least exponent. `kLast` is the code of the
+// largest number; codes above are no numbers.
 template <int kMantissa, int kBias, int kLast>
 struct Minifloat {
   static constexpr int kSign = 0x80;
@@ -40,7 +40,7 @@ struct Minifloat {
   }
   static const inline float kLargest = value(kLast);
 
-  // Returns the nearest number, of two that are equally near the one whose last bit is 0.
+  // Returns the nearest number; of two equally near ones that with last bit 0.
   static std::uint8_t code(float given) {
     static const auto sizes = [] {
       std::array<float, kLast + 1> table{};
@@ -92,7 +92,7 @@ struct Blocks {
       most = std::max(most, std::fabs(values[i]));
       finite = finite && std::isfinite(values[i]);
     }
-    // What is not finite makes its block so: nobody trains on by half of it.
+    // A value that is not finite makes its whole block so: training cannot continue anyway.
     const float scale = finite ? most / Format::kLargest : std::numeric_limits<float>::quiet_NaN();
     std::memcpy(unit, &scale, sizeof scale);
     std::array<std::uint8_t, kBlock / kPerByte> codes{};
@@ -111,7 +111,7 @@ struct Blocks {
       const auto byte = static_cast<unsigned>(unit[kScaleBytes + i / kPerByte]);
       unsigned code = byte >> static_cast<unsigned>(i % kPerByte * kBits) & ((1U << kBits) - 1);
       const bool negative = kBits < 8 && (code >> (kBits - 1)) != 0;
-      if (negative) code |= ~0U << kBits;  // of a whole number
+      if (negative) code |= ~0U << kBits;  // sign of a whole number
       values[i] = scale * Format::value(static_cast<std::uint8_t>(code));
     }
   }
@@ -126,7 +126,7 @@ struct Blocks {
       unpack(unit.data(), encoded.values.data() + at);
     }
     encoded.values.resize(gradient.size());
-    std::ranges::fill(gradient, 0.0F);  // what rounding lost is not kept
+    std::ranges::fill(gradient, 0.0F);  // rounding errors are not kept
     return encoded;
   }
 

@@ -19,7 +19,7 @@ struct HalfPrecision {
 
   static Bytes encoded_bytes(std::int64_t elements, std::int64_t) { return kHalfBytes * elements; }
 
-  // A cast reads one precision and writes the other, on the way out and on the way back.
+  // Returns the traffic of a cast, in both directions: it reads one format and writes the other.
   static double encode_traffic(std::int64_t elements, std::int64_t, Bytes element_size) {
     return static_cast<double>(elements) * static_cast<double>(element_size + kHalfBytes);
   }
@@ -33,7 +33,7 @@ struct HalfPrecision {
     encoded.values.reserve(gradient.size());
     for (auto& value : gradient) {
       encoded.values.push_back(static_cast<float>(Half(value)));
-      value = 0;  // what rounding lost is not kept
+      value = 0;  // rounding errors are not kept
     }
     return encoded;
   }

@@ -11,45 +11,44 @@ namespace {
 // An int32 index and an fp32 value, as in Paddle's encoding.
 constexpr Bytes kPairBytes = 8;
 
-// Only fp32 gradients are compressed, and small ones are not worth their launches.
+// True for fp32 gradients; small ones are not worth their launches.
 bool applies(const Tensor& tensor, std::int64_t min_elements) {
   return !tensor.sparse && tensor.dtype == DType::kFp32 && tensor.elements >= min_elements;
 }
 
 Bytes encoded_bytes(std::int64_t, std::int64_t kept) { return kPairBytes * kept; }
 
-// Momentum correction and accumulation read gradient, velocity and residual and write the latter
-// two (20 bytes an element); selecting exactly the largest reads the residual once more (4).
+// Returns bytes: momentum correction and accumulation read gradient, velocity and residual and
+// write the latter two (20 per element); selecting the largest reads the residual again (4).
 double encode_traffic(std::int64_t elements, std::int64_t kept, Bytes element_size) {
   return static_cast<double>(elements) * 6.0 * static_cast<double>(element_size) +
          static_cast<double>(kept * kPairBytes);
 }
 
-// Clears the gradient, then adds each rank's pairs: read a pair, read and write its element.
+// Returns bytes to clear the gradient and add each rank's pairs: a read, then a read and a write.
 double decode_traffic(std::int64_t elements, std::int64_t kept, int ranks, Bytes element_size) {
   return static_cast<double>(elements * element_size) +
          static_cast<double>(ranks) * static_cast<double>(kept) *
              static_cast<double>(kPairBytes + 2 * element_size);
 }
 
-// Returns a float's magnitude as a whole number of the same order (IEEE 754: exponent, then
-// mantissa).
+// Returns a float's magnitude as an integer of the same order (IEEE 754: exponent, then mantissa).
 std::uint32_t magnitude(float value) {
   constexpr std::uint32_t kWithoutSign = 0x7fffffff;
   return std::bit_cast<std::uint32_t>(value) & kWithoutSign;
 }
 
-// Selecting by histogram, as radix selection does on its first digit: magnitudes are counted by
-// their leading bits; whatever lies above the digit in which the last one to be kept falls is kept,
-// and only the few of that digit are ordered. Two passes over the gradient, whatever its values.
+// Selection by histogram, like the first digit of radix selection: magnitudes are counted by their
+// leading bits. All above the digit of the last kept one are kept, and only the few of that digit
+// are ordered. Two passes over the gradient, for any values.
 constexpr unsigned kDigitBits = 12;
 constexpr unsigned kDigitShift = 31 - kDigitBits;
 constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
 
-// Returns the digit in which the `kept`-th largest falls. Requires 0 < kept <= size.
+// Returns the digit of the `kept`-th largest. Requires 0 < kept <= size.
 std::uint32_t digit_of_last(const std::vector<float>& gradient, std::size_t kept) {
-  // Neighbours often share a digit: four sets of counters, so that one increment need not wait for
-  // the one before.
+  // Neighbours often share a digit: with four sets of counters an increment need not wait for the
+  // previous one.
   constexpr std::size_t kSets = 4;
   std::vector<std::uint32_t> counts(kSets * kDigits, 0);
   for (std::size_t i = 0; i < gradient.size(); ++i) {
@@ -63,7 +62,7 @@ std::uint32_t digit_of_last(const std::vector<float>& gradient, std::size_t kept
   return 0;
 }
 
-// Exactly the `kept` largest magnitudes, ties to the lower index, in index order.
+// Returns the `kept` largest magnitudes, ties to the lower index, in index order.
 Encoded encode(std::vector<float>& gradient, std::int64_t kept) {
   Encoded encoded;
   const auto count = std::min<std::size_t>(static_cast<std::size_t>(kept), gradient.size());
@@ -74,7 +73,7 @@ Encoded encode(std::vector<float>& gradient, std::int64_t kept) {
   for (std::size_t i = 0; i < gradient.size(); ++i) {
     if (magnitude(gradient[i]) >= least) candidates.push_back(static_cast<std::int32_t>(i));
   }
-  // The last one to be kept decides about its equals.
+  // The last kept element decides among equals.
   const auto larger = [&](std::int32_t a, std::int32_t b) {
     const std::uint32_t x = magnitude(gradient[static_cast<std::size_t>(a)]);
     const std::uint32_t y = magnitude(gradient[static_cast<std::size_t>(b)]);
@@ -127,7 +126,7 @@ int sparsity_index(const Compression& compression, std::int64_t step) {
 std::int64_t kept_elements(std::int64_t elements, double sparsity) {
   const float ratio = 1.0F - static_cast<float>(sparsity);
   const auto kept = static_cast<std::int64_t>(static_cast<float>(elements) * ratio);
-  // Above 2^24 elements the rounding of fp32 may go past them.
+  // Above 2^24 elements fp32 may round to more than all.
   return std::clamp<std::int64_t>(kept, 1, elements);
 }
 

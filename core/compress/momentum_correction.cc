@@ -2,8 +2,8 @@
 //   g' = scale g, then + decay w
 //   u' = m u + g'        v' = v + u'
 //   u' = m (u + g')      v' = (v + u') + g'       (Nesterov)
-// u is the velocity, v the residual (what has not been sent yet). An element whose v' would not be
-// finite keeps its old u and v.
+// u is the velocity, v the residual (not sent so far). An element keeps its old u and v if v' would
+// not be finite.
 #include "core/compress/momentum_correction.h"
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // Momentum correction of Deep Gradient Compression (Lin et al., ICLR 2018): the momentum is applied
-// before elements are chosen, so that those that wait keep their own.
+// before elements are chosen, so that waiting elements keep their own.
 #pragma once
 
 #include <span>
@@ -8,13 +8,13 @@ namespace syncline::compress {
 
 struct DgcUpdate {
   float momentum = 0.9f;
-  float scale = 1.0f;  // clip coefficient times what the gradient is multiplied by
+  float scale = 1.0f;  // clip coefficient times the gradient's own factor
   float weight_decay = 0.0f;
   bool nesterov = false;
 };
 
-// Changes velocity and residual in place. `weight` may be empty where weight_decay is 0. Returns
-// true where an element kept its old values.
+// Updates velocity and residual in place. `weight` may be empty if weight_decay is 0. Returns true
+// if an element kept its old values.
 bool accumulate(std::span<const float> gradient, std::span<const float> weight,
                 const DgcUpdate& update, std::span<float> velocity, std::span<float> residual);
 

@@ -1,6 +1,6 @@
-// What a rank's M had beyond the result waits for its next step (error feedback), whose Q is this
-// one (warm start). Tensors that are not compressed travel whole, in a collective of their own.
-// Source: torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook.py of torch 1.13.
+// A rank's remainder of M waits for its next step (error feedback), which begins with this Q (warm
+// start). Uncompressed tensors travel whole, in their own collective. Source:
+// torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook.py of torch 1.13.
 #include "core/compress/power_sgd.h"
 
 #include <algorithm>
@@ -13,13 +13,13 @@ namespace {
 
 bool applies(const Tensor& tensor, std::int64_t) { return !tensor.sparse; }
 
-// In fp32: plan::encoded_bytes knows the bucket's own format.
+// Returns bytes in fp32: plan::encoded_bytes knows the bucket's own format.
 Bytes encoded_bytes(std::int64_t, std::int64_t kept) { return size_of(DType::kFp32) * kept; }
 
-// Up to rank 2 by Gram and Schmidt: each column is read for its norm, read and written to be
-// scaled, and for every later one there are a product, its sum and a subtraction. From rank 3 on by
-// Householder's QR, 32 columns at a time: for each column those of its block are read, read and
-// written, in the factorisation and where Q is formed.
+// Largest rank for Gram and Schmidt. Each column is read for its norm, read and written to be
+// scaled; every later one takes a product, its sum and a subtraction. Above it Householder's QR, 32
+// columns at a time: each column reads, reads and writes those of its block, in the factorisation
+// and in forming Q.
 constexpr std::int64_t kGramSchmidt = 2;
 
 double moved_to_orthogonalise(std::int64_t rows, std::int64_t rank) {
@@ -35,7 +35,7 @@ double flops_to_orthogonalise(std::int64_t rows, std::int64_t rank) {
   return static_cast<double>(rows) * (rank <= kGramSchmidt ? 2 * r * (r + 1) : 4 * r * r);
 }
 
-// Of a column that is this much shorter than it was, nothing but rounding is left.
+// A column that became shorter by this factor is only rounding error.
 constexpr double kRounding = 1e-5;
 
 }  // namespace
@@ -89,9 +89,8 @@ LowRankSizes low_rank_sizes(std::span<const LowRank> gradients) {
   return sizes;
 }
 
-// Ahead of P's sum: the error is added (two reads, a write) and the sum copied (a read, a write),
-// what is not compressed is gathered into one place, Q is made orthogonal, and M Q reads each
-// matrix once.
+// Counts work before P's sum. The error is added (two reads, a write) and the sum copied (a read, a
+// write). Uncompressed elements are gathered, Q is made orthogonal, and M Q reads each matrix.
 LowRankWork encode_work(const LowRankSizes& sizes, Bytes element_size) {
   const auto all = static_cast<double>(sizes.whole + sizes.matrix);
   const double moved = 5 * all + 2 * static_cast<double>(sizes.whole) + sizes.q_moved +
@@ -99,8 +98,8 @@ LowRankWork encode_work(const LowRankSizes& sizes, Bytes element_size) {
   return {sizes.product + sizes.q_flops, moved * static_cast<double>(element_size)};
 }
 
-// Behind it: P is made orthogonal, M^T P reads each matrix and P Q^T writes it, what was not
-// compressed goes back, and the new error takes two reads and a write.
+// Counts work after it. P is made orthogonal, M^T P reads each matrix and P Q^T writes it.
+// Uncompressed elements go back, and the new error takes two reads and a write.
 LowRankWork decode_work(const LowRankSizes& sizes, Bytes element_size) {
   const auto all = static_cast<double>(sizes.whole + sizes.matrix);
   const double moved = 3 * all + 2 * static_cast<double>(sizes.whole) + sizes.p_moved +

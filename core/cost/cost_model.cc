@@ -1,11 +1,10 @@
-// A question at counts that were measured is answered by that table's own cost model
-// (cost_model.h). At other counts of nodes it is answered by cost models for all counts at
-// once (step_cost_model.h): first which algorithm and protocol NCCL takes there, then what that one
-// costs, times how far that cost model was off at the tables' own counts (for a ring at the same
-// message of a step, for a tree at the same payload). Inside one node, where a log does not show
-// what NCCL chose, a table of another number of GPUs is scaled: what does not depend on the payload
-// by the steps of a ring, the rest by the bytes that a link carries, in between by how steeply the
-// time grows with the payload.
+// A question at measured counts is answered by that table's own cost model (cost_model.h). At other
+// counts of nodes it is answered by cost models for all counts at once (step_cost_model.h). They
+// give NCCL's algorithm and protocol there and their cost, times the error of that cost model at
+// the tables' own counts (for a ring at the same message of a step, for a tree at the same
+// payload). Inside one node, a log does not show NCCL's choice, so a table of another number of
+// GPUs is scaled: the part independent of the payload by the steps of a ring, the rest by the bytes
+// that a link carries, and between these by how steeply the time grows with the payload.
 #include "core/cost/cost_model.h"
 
 #include <algorithm>
@@ -50,7 +49,7 @@ double steepness(const TableCostModel& table, double bytes) {
   return std::clamp(rise / std::log(high / low), 0.0, 1.0);
 }
 
-// Gathers weighted opinions about one logarithm.
+// Averages weighted estimates of one logarithm.
 class Opinions {
  public:
   void add(double weight, double log_time) {
@@ -69,8 +68,8 @@ class Opinions {
   double squares_ = 0;
 };
 
-// Inside one node, from the tables of other numbers of GPUs and of other collectives; and how far
-// these lie apart, as a standard deviation of logarithms.
+// Returns the time inside one node, from the tables of other numbers of GPUs and of other
+// collectives; and the spread of these, as a standard deviation of logarithms.
 std::optional<std::pair<Seconds, double>> time_in_node(const MeasuredCostModel& model,
                                                        collective::CollectiveKind kind,
                                                        double bytes, int gpus,
@@ -84,13 +83,13 @@ std::optional<std::pair<Seconds, double>> time_in_node(const MeasuredCostModel& 
     if (table.nodes != 1 || !ring_like(table.kind) || table.forced != forced) continue;
     const double small = latency(table.kind, gpus) / latency(table.kind, table.gpus_per_node);
     const double large = bus_factor(kind, gpus) / bus_factor(table.kind, table.gpus_per_node);
-    // What is half way to a straight line is bandwidth already.
+    // Half the slope of a straight line counts as bandwidth already.
     const double share = std::min(1.0, 2.5 * steepness(table, bytes));
     const double weight =
         (table.kind == kind ? 1 : 0.05) * std::exp(-1.5 * octaves(gpus, table.gpus_per_node));
     const double there = std::log(size_time(table.cost_model, bytes));
     opinions.add(weight, there + (1 - share) * std::log(small) + share * std::log(large));
-    // Half way between latency and bandwidth either could be the truth.
+    // Half way between latency and bandwidth either could be true.
     const double between = std::log(large / small);
     regimes += weight * share * (1 - share) * between * between;
   }
@@ -99,15 +98,14 @@ std::optional<std::pair<Seconds, double>> time_in_node(const MeasuredCostModel& 
                    std::sqrt(opinions.variance() + regimes / opinions.weights())};
 }
 
-// Returns how far the cost model of `path` was off in the tables, as a logarithm, where they took
-// that path.
+// Returns the error of the cost model of `path` in tables that took that path, as a logarithm.
 double correction(const MeasuredCostModel& model, StepPath path, collective::CollectiveKind kind,
                   double bytes, int nodes, int gpus_per_node) {
   const ScaleCostModel& scale = *model.scale;
   const StepCostModel steps = step_cost_model_of(scale, path);
   const double ranks = static_cast<double>(nodes) * gpus_per_node;
   double sum = 0;
-  double weights = 0.05;  // without a table near, no correction
+  double weights = 0.05;  // without a nearby table, no correction
   for (const TableCostModel& table : model.tables) {
     if (table.nodes == 1 || table.slow > 0 || !ring_like(table.kind)) continue;
     const double table_ranks = static_cast<double>(table.nodes) * table.gpus_per_node;
@@ -117,7 +115,7 @@ double correction(const MeasuredCostModel& model, StepPath path, collective::Col
     const double share = rate_share(scale, table.gpus_per_node);
     double off = 0;
     double near = 0;
-    // Smoothed over some two octaves: noise of single rows is not carried over.
+    // Smoothed over about two octaves, so that noise of single rows is not carried over.
     constexpr std::array<double, 7> kOctaves = {-1.5, -1, -0.5, 0, 0.5, 1, 1.5};
     for (const double octave : kOctaves) {
       const double at = std::clamp(alike * std::exp2(octave), table.min_bytes, table.max_bytes);
@@ -139,9 +137,9 @@ double correction(const MeasuredCostModel& model, StepPath path, collective::Col
   return sum / weights;
 }
 
-// At one payload more nodes cannot be faster than the bytes that a link carries allow, nor slower
-// than a ring, whose time grows with its ranks at most: a cost model that leaves these bounds
-// around the nearest table by much is wrong there.
+// Returns the time within bounds. At one payload more nodes cannot be faster than the bytes on a
+// link allow, nor slower than a ring: its time grows at most with its ranks. A cost model far
+// outside these bounds around the nearest table is wrong there.
 Seconds bounded(const MeasuredCostModel& model, collective::CollectiveKind kind, double bytes,
                 int nodes, int gpus_per_node, ForcedAlgorithm forced, Seconds time) {
   const TableCostModel* nearest = nullptr;
@@ -156,7 +154,7 @@ Seconds bounded(const MeasuredCostModel& model, collective::CollectiveKind kind,
   }
   if (nearest == nullptr) return time;
   constexpr double kSlower = 1.5;
-  constexpr double kFaster = 5;  // NCCL may leave a slow algorithm behind as nodes are added
+  constexpr double kFaster = 5;  // NCCL may stop using a slow algorithm as nodes are added
   const Seconds there = size_time(nearest->cost_model, bytes);
   const double bus = bus_factor(kind, nodes * gpus_per_node) /
                      bus_factor(kind, nearest->nodes * nearest->gpus_per_node);
@@ -166,7 +164,7 @@ Seconds bounded(const MeasuredCostModel& model, collective::CollectiveKind kind,
                     there * std::max(bus, steps) * kSlower);
 }
 
-// Returns whether clean tables of that kind speak for these counts.
+// True if clean tables of that kind cover these counts.
 bool counts_in_range(const MeasuredCostModel& model, collective::CollectiveKind kind, int nodes,
                      int gpus_per_node, ForcedAlgorithm forced) {
   constexpr int kFarther = 4;  // times the largest measured count of nodes
@@ -184,11 +182,11 @@ bool counts_in_range(const MeasuredCostModel& model, collective::CollectiveKind 
   if (node_counts.empty()) return false;
   const bool between =
       gpus_per_node >= *gpu_counts.begin() && gpus_per_node <= *gpu_counts.rbegin();
-  // Beyond the counts that were measured NCCL may take what none of them showed: the switch adds up
-  // (NVLS) from some number of GPUs on, and no table of fewer tells.
+  // Beyond the measured counts NCCL may choose differently: a switch sums (NVLS) from some number
+  // of GPUs on, and tables of fewer do not show it.
   if (nodes == 1) return between;
   if (model.scale->in_sample > kWell) return false;
-  // Other numbers of GPUs a node are told by ports and by what the inside of a node can feed.
+  // Other numbers of GPUs per node follow from ports and from the rate inside a node.
   const double farther =
       octaves(gpus_per_node,
               gpus_per_node > *gpu_counts.rbegin() ? *gpu_counts.rbegin() : *gpu_counts.begin());
@@ -198,12 +196,12 @@ bool counts_in_range(const MeasuredCostModel& model, collective::CollectiveKind 
          nodes <= kFarther * *node_counts.rbegin();
 }
 
-// Octaves by which a payload leaves the sizes of a table.
+// Returns the octaves by which a payload is outside the sizes of a table.
 double beyond(const TableCostModel& table, double bytes) {
   return std::log2(std::max({table.min_bytes / bytes, bytes / table.max_bytes, 1.0}));
 }
 
-// What separates a question from the nearest of the tables on the same side of a node's border.
+// Returns the distance of a question from the nearest table on the same side of a node's border.
 Support support_of(const MeasuredCostModel& model, collective::CollectiveKind kind, double bytes,
                    int nodes, int gpus_per_node, ForcedAlgorithm forced) {
   Support nearest;
@@ -232,8 +230,8 @@ bool was_shown(const ScaleCostModel& scale, StepPath path) {
 
 //   segments  latency + bytes * slope on each stretch of sizes that one regime covers; between the
 //             last size of one and the first of the next the logarithms are joined by a line, since
-//             nothing was measured where the regimes change
-//   envelope  the least of a few lines: whoever chooses takes the best
+//             no size was measured between the regimes
+//   envelope  the minimum of a few lines: a library chooses the best
 //   sum       (latency^p + (bytes * slope)^p)^(1/p): a floor that acts like a maximum
 //
 // Times are never negative and, inside a regime, never fall with the payload.
@@ -302,7 +300,7 @@ std::optional<double> tree_factor(const MeasuredCostModel& model) {
 }
 
 double spread_of(const Support& support) {
-  constexpr double kLeast = 0.004;  // what repeats better than that was not measured so well
+  constexpr double kLeast = 0.004;  // closer repetitions do not make a measurement more exact
   constexpr double kSize = 0.1;
   constexpr double kNodes = 0.06;
   const double gpus = support.inside ? 0.15 : 0.06;
@@ -330,8 +328,8 @@ double rate_share(const ScaleCostModel& scale, int gpus_per_node) {
                          (above->gpus_per_node - low.gpus_per_node);
     return (low.bandwidth + share * (above->bandwidth - low.bandwidth)) / own;
   }
-  // A node that sends no more than one 100 Gbit/s port has one; others have one for each GPU, up to
-  // what the ring inside the node can feed.
+  // A node with at most the rate of one 100 Gbit/s port has one port; others have one per GPU, up
+  // to the rate of the ring inside the node.
   constexpr BytesPerSecond kOnePort = 12.5e9;
   const NodeRate& nearest = above == rates.begin() ? rates.front() : rates.back();
   if (nearest.bandwidth <= kOnePort) return nearest.bandwidth / own;
@@ -392,7 +390,7 @@ std::optional<CostModelAnswer> cost_model_time(const MeasuredCostModel& model,
   const StepPath path = choice(bytes);
   const StepCostModel step = step_cost_model_of(scale, path);
   if (tree && model.tree && !tree_shown && nodes > 2) {
-    // The factor holds all that a large payload costs; a small one costs its hops at least.
+    // The factor holds the whole cost of a large payload; a small one costs at least its hops.
     const Seconds hops = step_time(step, kind, 1, nodes, gpus_per_node, share);
     const BytesPerSecond rate = scale.rates.back().bandwidth * share;
     support.unshown = 1;

@@ -12,24 +12,24 @@
 namespace syncline::cost {
 namespace {
 
-// Members of the first group on the node of its member `first`, that one and those after it.
+// Counts the first group's members on the node of its member `first`, from that one on.
 int members_beside(const collective::Groups& groups, int first, int gpus_per_node) {
   if (groups.member_step == 0) return 1;
   const int left = gpus_per_node - 1 - groups.rank(0, first) % gpus_per_node;
   return std::min(left / groups.member_step + 1, groups.size - first);
 }
 
-// Returns whether the group has a member on the node.
+// True if the group has a member on the node.
 bool touches(const collective::Groups& groups, int group, int node, int gpus_per_node) {
   const int begin = groups.rank(group, 0);
   const int before = std::max(0, node * gpus_per_node - begin);
   const int step = std::max(1, groups.member_step);
-  const int member = (before + step - 1) / step;  // the first that is not on an earlier node
+  const int member = (before + step - 1) / step;  // first that is not on an earlier node
   return member < groups.size && groups.rank(group, member) / gpus_per_node == node;
 }
 
-// What the cost model is asked about: NCCL's choice, or an algorithm that NCCL was forced to in
-// some table. Empty: nothing that was measured.
+// Returns the cost model's case: NCCL's choice, or an algorithm that NCCL was forced to in some
+// table. Empty: not measured.
 std::optional<ForcedAlgorithm> forced_of(const MeasuredCostModel& model,
                                          const collective::Collective& collective) {
   if (collective.nccl) return ForcedAlgorithm::kNone;
@@ -45,7 +45,7 @@ std::optional<ForcedAlgorithm> forced_of(const MeasuredCostModel& model,
   return std::nullopt;
 }
 
-// Returns the most nodes up to so many that a table is of; where all are of more, so many.
+// Returns the most nodes of a table up to `nodes`, or `nodes` if all tables have more.
 int nodes_measured(const MeasuredCostModel& model, int nodes) {
   int most = 0;
   for (const TableCostModel& table : model.tables) {
@@ -90,20 +90,20 @@ class CostModelOfCurves {
 
   struct Round {
     Seconds time = 0;
-    Seconds latency = 0;  // what the smallest messages take of it
+    Seconds latency = 0;  // the smallest messages' part of it
   };
 
-  // Live steps on curves like these err by 1 % in the median and by 4 % at the 90th percentile
-  // (scenarios/measured/live). What small messages take, though, is the processes' waking as much
-  // as the network's: a job that records itself again within the hour finds another figure, which
-  // differs by kSmall of itself (scenarios/training: messages of 4 KiB in twenty recordings).
+  // Returns the spread. Live steps on curves like these err by 1 % in the median and by 4 % at the
+  // 90th percentile (scenarios/measured/live). Small messages take the processes' waking time as
+  // much as the network's: a job that is recorded again within the hour differs by kSmall
+  // (scenarios/training: messages of 4 KiB in twenty recordings).
   static double spread_of(double latency_share) {
     constexpr double kLarge = 0.03;
     constexpr double kSmall = 0.3;
     return std::hypot(kLarge, kSmall * latency_share);
   }
 
-  // The busiest port of each tier decides; ports work side by side.
+  // Returns one round; the busiest port of each tier decides, as ports work in parallel.
   std::optional<Round> round_of(const collective::Stage& stage, const collective::EdgeSets& sets,
                                 const collective::Collective& collective) const {
     const auto payload = static_cast<double>(collective.bytes());
@@ -149,7 +149,7 @@ GroupShape group_shape(const collective::Groups& given, int gpus_per_node) {
   const collective::Groups groups = collective::ascending(given);
   GroupShape shape;
   shape.gpus_per_node = members_beside(groups, 0, gpus_per_node);
-  // Where members lie alike on every node that follows, two nodes stand for all of them.
+  // If later nodes hold equally many members, two nodes represent all of them.
   const int step = std::max(1, groups.member_step);
   const bool askew = step < gpus_per_node && gpus_per_node % step != 0;
   for (int member = 0; member < groups.size; ++shape.nodes) {
@@ -157,7 +157,7 @@ GroupShape group_shape(const collective::Groups& given, int gpus_per_node) {
     if (here != shape.gpus_per_node) shape.gpus_per_node = 0;
     member += here;
     if (askew || shape.nodes == 0 || member >= groups.size) continue;
-    // From the second node on, each holds as many as this one.
+    // From the second node on, each holds the same number as this one.
     const int more = (groups.size - member) / here;
     shape.nodes += more;
     member += more * here;
@@ -165,7 +165,7 @@ GroupShape group_shape(const collective::Groups& given, int gpus_per_node) {
   const int node = groups.rank(0, 0) / gpus_per_node;
   int beside = 0;
   for (int group = 0; group < groups.count; ++group) {
-    // Groups begin one after the other: later ones lie beyond.
+    // Groups begin in ascending order: later ones lie beyond.
     if (groups.rank(group, 0) / gpus_per_node > node) break;
     beside += touches(groups, group, node, gpus_per_node) ? 1 : 0;
   }
@@ -185,7 +185,7 @@ CollectiveCostModel collective_cost_model(MeasuredCostModel model, int gpus_per_
     if (shape.gpus_per_node == 0) return std::nullopt;
     auto bytes = static_cast<double>(collective.bytes());
     if (shape.nodes > 1 && shape.groups_per_node > 1 && shared->scale) {
-      // What all of them send together, in units of what one alone could.
+      // Bytes of all groups together, in units of one group's possible rate.
       const int busy = std::min(gpus_per_node, shape.groups_per_node * shape.gpus_per_node);
       bytes *=
           std::max(1.0, shape.groups_per_node * rate_share(*shared->scale, shape.gpus_per_node) /

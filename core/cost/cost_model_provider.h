@@ -1,4 +1,4 @@
-// The measured cost model as costs ask for it: how long a collective of a plan takes alone.
+// The measured cost model as a source of costs: the time of a plan's collective alone.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace syncline::cost {
 
-// How the first of the groups lies on nodes of `gpus_per_node` ranks, and how many groups have
-// members on its first node. In time that grows with neither the ranks nor the groups, unless
-// members lie askew to the nodes.
+// Position of the first of the groups on nodes of `gpus_per_node` ranks, and the number of groups
+// with members on its first node. The time to find it grows with neither ranks nor groups, unless
+// members are unaligned with the nodes.
 struct GroupShape {
   int nodes = 0;
   int gpus_per_node = 0;  // members on each node; 0: uneven
@@ -21,34 +21,34 @@ struct GroupShape {
 
 GroupShape group_shape(const collective::Groups& groups, int gpus_per_node);
 
-// Answers for collectives that NCCL runs (`nccl` set), and for the algorithms `ring` and
-// `double_binary_tree` where NCCL was measured while forced to them: the counts are those of one
-// group. Groups that cross nodes side by side share their node's rate. Nothing for groups that lie
-// unevenly over nodes, and for what the cost model knows nothing of: the caller decides then.
-// Measured times hold the launch: `overhead`, which costs add to every collective, is taken off.
+// Returns a cost model for collectives that NCCL runs (`nccl` set), and for `ring` and
+// `double_binary_tree` if NCCL was measured while forced to them; counts are those of one group.
+// Concurrent groups across nodes share their node's rate. It is empty for groups that lie unevenly
+// over nodes, and for unmeasured collectives: the caller decides then. Measured times include the
+// launch: `overhead`, which costs add to every collective, is subtracted.
 CollectiveCostModel collective_cost_model(MeasuredCostModel cost_model, int gpus_per_node,
                                           Seconds overhead);
 
-// Links that were measured step by step: for each tier, how long a round takes in which the busiest
-// port of that tier sends so many bytes. What a straight line of latency and bandwidth blurs (small
-// messages that a link's buffer takes at once, thresholds of a transport) stands in the curve. A
-// collective then takes, over its rounds, what the slowest tier needs for its busiest port's bytes;
-// measured with one algorithm on few ranks it speaks of every algorithm on any number.
+// Links measured step by step: for each tier, the duration of a round by the bytes that the tier's
+// busiest port sends. The curve keeps details that a line of latency and bandwidth blurs: small
+// messages that fit a link's buffer, thresholds of a transport. A collective takes, summed over its
+// rounds, the slowest tier's time for its busiest port. Measured with one algorithm on few ranks,
+// it predicts every algorithm on any number.
 struct StepPoint {
   double bytes = 0;
   Seconds seconds = 0;
 };
 
-// In order of bytes, at least two. Between points a straight line; below the first the first, above
-// the last on with the slope of the last two.
+// Points by ascending bytes, at least two. step_time interpolates linearly; below the first point
+// it is constant, above the last it has the slope of the last two.
 using StepCurve = std::vector<StepPoint>;
 
 Seconds step_time(const StepCurve& curve, double bytes);
-// Bytes per second of the largest steps.
+// Returns the bytes per second of the largest steps.
 BytesPerSecond slope_of(const StepCurve& curve);
 
-// Returns the cost model of a cluster whose tiers have these curves, one a tier; an empty one
-// leaves collectives that cross it to the links. Without the cluster's fixed cost of a collective.
+// Returns the cost model of a cluster with one of these curves per tier; collectives that cross a
+// tier with an empty curve are left to the links. Without the cluster's fixed cost of a collective.
 CollectiveCostModel step_cost_model(const Cluster& cluster, std::vector<StepCurve> curves);
 
 }  // namespace syncline::cost

@@ -10,14 +10,14 @@
 
 namespace syncline::cost {
 
-// Grows like the square root of |error| beyond one: rows far off pull little.
+// Returns the square root's growth of |error| beyond one: distant rows have little weight.
 inline double damped(double error) {
   const double size = std::sqrt(2 * (std::sqrt(1 + error * error) - 1));
   return error < 0 ? -size : size;
 }
 
-// `residuals(parameters, out)` writes `rows` numbers. Gives the best parameters found and the sum
-// of squares there. Steps are bounded: no parameter moves by more than a factor e^2 at once.
+// Returns the best parameters found and their sum of squares. `residuals(parameters, out)` writes
+// `rows` numbers. No parameter moves by more than a factor e^2 per step.
 template <std::size_t N, typename Residuals>
 std::pair<std::array<double, N>, double> least_squares(const Residuals& residuals, std::size_t rows,
                                                        const std::array<double, N>& start) {

@@ -1,12 +1,12 @@
 //   ring   T = base + [ (latency * (crossing + intra_share * other steps))^p
 //                       + (steps * bytes / ranks / bandwidth)^p ]^(1/p)
-//   tree   T = base + 2 * (hops * latency + (GPUs a node - 1) * chain)
+//   tree   T = base + 2 * (hops * latency + (GPUs per node - 1) * chain)
 //                   + hops * fill * (bytes / 1 MiB)^0.42 + f * bytes / bandwidth,
 //          hops = floor(log2(nodes)), f = 1 at 2 nodes, else 2
 //
 // For a ring the regimes belong to the message of a step, bytes / ranks, so a cost model measured
 // at one count holds at others. p = 1 adds, 4 is nearly a maximum (a floor per step); the data
-// choose. Bandwidth is what a node sends and receives in one direction.
+// choose. Bandwidth is a node's in one direction.
 #include "core/cost/step_cost_model.h"
 
 #include <algorithm>
@@ -21,14 +21,14 @@ namespace {
 
 constexpr double kFillPower = 0.42;  // fitted by many: a pipeline's chunks grow with the payload
 constexpr double kFillBytes = 1 << 20;
-// Rows repeat to some per cent at best; errors far beyond count ever less.
+// Rows repeat to some per cent at best; larger errors get ever less weight.
 constexpr double kNoise = 0.08;
 
 using Parameters = std::array<double, 4>;  // logarithms: base, latency, bandwidth, share or fill
 
-// What is usual of a path on the networks that were measured at several counts of nodes (Alps,
-// Polaris on TCP and on libfabric), each fitted to all of its tables; where one of them is
-// predicted from a single count, the others' figures are nearer than NCCL's constants.
+// Usual values of a path on the networks measured at several counts of nodes, each fitted to all of
+// its tables (Alps, Polaris on TCP and on libfabric). Predicting one of them from a single count,
+// the other networks' values are nearer than NCCL's constants.
 struct Usual {
   double latency = 1;      // in units of NCCL's constant and of the fabric's scale
   double efficiency = 1;   // share of the fabric's rate
@@ -59,14 +59,14 @@ Parameters parameters_of(const StepCostModel& model) {
 }
 
 Parameters spreads(StepPath path, const StepPrior& prior) {
-  // Simple reaches the network's rate; LL and LL128 a share of it that varies.
+  // Simple reaches the network's rate; LL and LL128 a varying share of it.
   const double rate = path.protocol == collective::NcclProtocol::kSimple  ? 0.2
                       : path.protocol == collective::NcclProtocol::kLl128 ? 0.3
                                                                           : 0.7;
   return {0.5, prior.latency_spread, rate, path.tree ? 1.0 : 0.7};
 }
 
-// us, by protocol LL, LL128, Simple, as in NCCL 2.28.9 (src/graph/tuning.cc).
+// Microseconds by protocol LL, LL128, Simple, as in NCCL 2.28.9 (src/graph/tuning.cc).
 using PerProtocol = std::array<double, 3>;
 constexpr PerProtocol kTreeBase = {6.8, 14.0, 8.4};
 constexpr PerProtocol kRingBase = {6.6, 14.0, 8.4};
@@ -160,7 +160,7 @@ std::pair<StepCostModel, double> fit_step_cost_model(StepPath path,
       for (std::size_t i = 0; i < p.size(); ++i) *out++ = (p[i] - centre[i]) / spread[i];
     };
     const auto [found, squares] = least_squares<4>(residuals, rows.size() + 4, centre);
-    // A floor must earn its place.
+    // A floor per step must improve the fit by this.
     constexpr double kGain = 0.5;
     if (exponent == 1 || squares / 2 < best.second - kGain) {
       best = {cost_model_of(path, found, exponent, chain), squares / 2};
@@ -211,7 +211,7 @@ PathChoice::PathChoice(const GraphGuess& guess, collective::CollectiveKind kind,
     : kind_(kind),
       topology_(topology_of(guess, nodes, gpus_per_node)),
       table_(collective::nccl_table(topology_, kind)) {
-  // Measured tables of PAT are too few to tell it from the ring.
+  // Measured tables of PAT are too few to distinguish it from the ring.
   using collective::NcclAlgorithm;
   table_[static_cast<std::size_t>(NcclAlgorithm::kPat)] = {};
   assert((forced != ForcedAlgorithm::kTree || kind == collective::CollectiveKind::kAllReduce) &&

@@ -1,5 +1,4 @@
-// One all-reduce on a small cluster by every algorithm of the engine: the rounds that each needs
-// and the time that each takes.
+// One all-reduce on a small cluster by every algorithm of the engine: its rounds and its time.
 #include <cstdint>
 #include <cstdio>
 #include <string>

@@ -1,6 +1,6 @@
-// A slow network between nodes: what two levels and DGC gain there, in the closed-form model and in
-// the simulation on SimGrid. DGC sends 0.1 % of each weight's gradient; biases travel whole. Ranks
-// compute at varying speed: the model takes the expected delay, the simulation draws each step.
+// A slow network between nodes: the gain of two levels and DGC there, in the closed-form model and
+// in the simulation on SimGrid. DGC sends 0.1 % of each weight's gradient; biases travel whole.
+// Ranks vary in speed: the model takes the expected delay, the simulation draws each step.
 #include <cstdio>
 #include <string>
 
@@ -11,8 +11,8 @@
 #include "core/sim/sim_executor.h"
 #include "core/strategy.h"
 
-// Returns twenty layers of four million fp32 parameters on four nodes of eight GPUs, which a
-// network of 10 Gbit/s joins.
+// Returns twenty layers of four million fp32 parameters on four nodes of eight GPUs, joined by a
+// network of 10 Gbit/s.
 static syncline::Job slow_network() {
   syncline::Job job;
   job.cluster.nodes = 4;
@@ -20,7 +20,7 @@ static syncline::Job slow_network() {
   job.cluster.tiers = {{.name = "node", .span = 8, .latency = 5e-6, .bandwidth = 100e9},
                        {.name = "network", .span = 32, .latency = 30e-6, .bandwidth = 1.25e9}};
   job.cluster.jitter = {.kind = syncline::Jitter::Kind::kNormal, .relative = 0.05};
-  job.cluster.device.memory = 1e12;  // bytes a second: what a codec's passes over memory cost
+  job.cluster.device.memory = 1e12;  // bytes per second: the cost of a codec's passes over memory
   job.workload.forward = 12e-3;
   job.workload.update = 2e-3;
   for (int layer = 19; layer >= 0; --layer) {

@@ -58,7 +58,7 @@ constexpr std::string_view kLlama3 =
     "Dubey et al., The Llama 3 Herd of Models (2024), 3.3.1: 16 GPUs a rack, 192 racks a pod, 8 "
     "pods at 1:7; 27 cables upwards come nearest";
 
-// `link_gbps` is left out where cables are as fast as a NIC.
+// `link_gbps` is left out if cables are as fast as a NIC.
 constexpr std::array kKnown{
     KnownFabric{"superpod-h100", "DGX SuperPOD: rails, 32 nodes a leaf, nothing oversubscribed",
                 R"({"kind": "rail", "nodes_per_leaf": 32, "spines": 16, "links": 2})",
@@ -117,7 +117,7 @@ void expect_buildable(const Extent& extent) {
   }
 }
 
-// A switch of level l is one of `copies` that stand above the same subtree.
+// Builds the tree. A switch of level l is one of `copies` above the same subtree.
 Topology fat_tree(const FatTree& tree) {
   expect_tree(tree);
   const std::size_t levels = tree.down.size();
@@ -155,7 +155,7 @@ Topology fat_tree(const FatTree& tree) {
   return topology;
 }
 
-// Leaves of a block of nodes: one for each rail and port. Ports of two planes are lanes of a node.
+// Builds the leaves of each block of nodes, one per rail and port. A plane's port is a lane.
 Topology leaf_spine(const LeafSpine& shape) {
   Topology topology;
   topology.kind = shape.rails > 1 || shape.tors > 1 ? "rail" : "leaf_spine";
@@ -189,8 +189,8 @@ Topology leaf_spine(const LeafSpine& shape) {
   return topology;
 }
 
-// The cables of a group go out of its switches one after the other, to the groups in turn (a place
-// is left for its own), as in SimGrid.
+// Builds groups. A group's cables leave its switches in turn, to the other groups in order (with a
+// gap for its own), as in SimGrid.
 Topology dragonfly(const Dragonfly& shape) {
   const double groups = shape.groups, switches = shape.switches;
   expect_buildable(
@@ -203,7 +203,7 @@ Topology dragonfly(const Dragonfly& shape) {
   for (int group = 0; group < shape.groups; ++group) {
     for (int each = 0; each < shape.switches; ++each) {
       topology.switches.push_back({"group" + numbered("", group) + ".switch" + numbered("", each)});
-      // With the first of them come the nodes of a few switches, lane by lane.
+      // The first of them also gets the nodes of a few switches, lane by lane.
       for (int lane = 0; each % shape.apart == 0 && lane < shape.hosts * shape.apart; ++lane) {
         topology.plugs.push_back(group * shape.switches + each + lane % shape.apart);
       }
@@ -214,11 +214,11 @@ Topology dragonfly(const Dragonfly& shape) {
     }
   }
   const int ports = shape.groups * shape.cables;
-  const int each = (ports + shape.switches - 1) / shape.switches;  // of a switch
+  const int each = (ports + shape.switches - 1) / shape.switches;  // of one switch
   const auto gateway = [&](int group, int other, int cable) {
     return group * shape.switches + (other * shape.cables + cable) / each;
   };
-  // Longer than two hops inside groups: no message takes two of them.
+  // Longer than two hops inside groups, so that no message takes two of them.
   constexpr int kGlobalLength = 3;
   for (int group = 0; group < shape.groups; ++group) {
     for (int other = 0; other < group; ++other) {
@@ -260,7 +260,7 @@ Topology torus(const std::vector<int>& sizes, BytesPerSecond speed) {
     for (int node = 0; node < nodes; ++node) {
       const int place = node / step % size;
       const bool last = place == size - 1;
-      if (size == 1 || (last && size == 2)) continue;  // of two, one cable joins them
+      if (size == 1 || (last && size == 2)) continue;  // two places have one cable
       const int next = last ? node - place * step : node + step;
       join(topology,
            {node, next, speed, std::string(1, static_cast<char>('x' + d)), static_cast<int>(d)});
@@ -272,7 +272,7 @@ Topology torus(const std::vector<int>& sizes, BytesPerSecond speed) {
 }
 
 std::vector<double> summed_upwards(const Topology& topology, std::vector<double> own) {
-  std::vector<int> inside(own.size(), 0);  // by switch: those whose sums are still to come
+  std::vector<int> inside(own.size(), 0);  // by switch: number of those with sums still to come
   for (const Switch& each : topology.switches) {
     if (each.inside >= 0) ++inside[at(each.inside)];
   }
@@ -294,8 +294,8 @@ std::vector<double> summed_upwards(const Topology& topology, std::vector<double>
 
 int ways_at_a_tie(const Topology& topology) {
   if (topology.kind != "torus") return 1;
-  // Links of a dimension, both directions of each, over its rings: of two places one cable.
-  std::map<int, std::map<int, int>> next;  // by dimension and switch: one that follows
+  // Links of a dimension, both directions of each, over its rings: two places have one cable.
+  std::map<int, std::map<int, int>> next;  // by dimension and switch: the next switch
   for (std::size_t id = 0; id < topology.links.size(); id += 2) {
     const FabricLink& link = topology.links[id];
     next[link.order][link.from] = link.to;
@@ -344,7 +344,7 @@ std::vector<int> weaken(Topology& topology,
   for (FabricLink& link : topology.links) {
     const std::string& from = topology.switches[at(link.from)].name;
     const std::string& to = topology.switches[at(link.to)].name;
-    std::set<std::size_t> mine;  // in their turn: what is left hangs on it in its last digit
+    std::set<std::size_t> mine;  // in order: the rounding of the product depends on it
     for (const std::string& name : {link.sort, from, to, from + "-" + to, to + "-" + from}) {
       if (const auto found = named.find(name); found != named.end()) {
         mine.insert(found->second.begin(), found->second.end());

@@ -1,6 +1,6 @@
-// Fabrics by kind. Bytes per second of one cable, each direction. What a kind cannot join throws
-// InputError without a place. Sources: XGFT(h; m; w) of Oehring et al. 1995 as SimGrid writes it;
-// Kim et al., Technology-Driven, Highly-Scalable Dragonfly Topology (2008); dimension-ordered tori.
+// Fabrics by kind. Bytes per second of one cable, each direction. Throws InputError without a place
+// for impossible shapes. Sources: XGFT(h; m; w) of Oehring et al. 1995 as SimGrid writes it; Kim et
+// al., Technology-Driven, Highly-Scalable Dragonfly Topology (2008); dimension-ordered tori.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ namespace syncline::fabric {
 // Limits of a fabric, and its extent, known before it is built. expect_buildable throws InputError
 // above the limits.
 inline constexpr int kMostNodes = 1 << 17;
-inline constexpr int kMostSwitches = 1 << 13;  // ways are found by all pairs of them
+inline constexpr int kMostSwitches = 1 << 13;  // ways are found for all pairs of them
 inline constexpr int kMostLinks = 1 << 20;
 inline constexpr std::size_t kMostLevels = 6;  // of a tree; dimensions of a torus
 struct Extent {
@@ -26,7 +26,7 @@ struct Extent {
 };
 void expect_buildable(const Extent& extent);
 
-// By level, from the leaves up: elements below a switch, switches above an element, cables between.
+// Numbers by level, from the leaves: elements below a switch, switches above an element, cables.
 struct FatTree {
   std::vector<int> down;
   std::vector<int> up;
@@ -42,42 +42,42 @@ struct LeafSpine {
   int cables = 1;  // from a leaf to a spine
   BytesPerSecond speed = 0;
   int rails = 1;   // NICs of a node, each at the leaves of its own rail
-  int tors = 1;    // leaves that a NIC has a port at
+  int tors = 1;    // leaves with a port of a NIC
   int planes = 1;  // 2: the leaves of a NIC's ports share no spines
 };
 Topology leaf_spine(const LeafSpine& shape);
 
 struct Dragonfly {
   int groups = 1;
-  int switches = 1;  // of a group, each joined to each
+  int switches = 1;  // of a group, each joined to all others
   int hosts = 1;     // nodes at a switch
   int cables = 1;    // between two groups
   BytesPerSecond local = 0;
   BytesPerSecond global = 0;
-  int apart = 1;  // neighbouring switches that each node's NICs are shared out to
+  int apart = 1;  // neighbouring switches that share a node's NICs
 };
 Topology dragonfly(const Dragonfly& shape);
 
-// A switch a node.
+// Returns a torus with one switch per node.
 Topology torus(const std::vector<int>& sizes, BytesPerSecond speed);
 
-// Into how many parts a message is cut to go evenly by all ways of a torus that are as short as
-// each other: two where a dimension is even, the opposite place being as far either way round.
+// Returns the parts of a message for an even use of all shortest ways of a torus: two if a
+// dimension is even, because the opposite position is equally far in both directions.
 int ways_at_a_tie(const Topology& topology);
 
 // Sums `own`, a number for each switch, over each switch and all switches inside its area. Throws
-// InputError if areas are inside each other in a circle.
+// InputError if areas contain each other in a circle.
 std::vector<double> summed_upwards(const Topology& topology, std::vector<double> own);
 
-// Nodes of the fabric for so many of a job: the first ones, dealt out leaf by leaf, or drawn.
+// Choice of a job's nodes on the fabric: the first ones, leaf by leaf in turn, or drawn.
 enum class Placement { kPacked, kSpread, kScattered };
 std::vector<int> placed(const Topology& topology, int nodes, Placement how, std::uint64_t seed,
                         const std::vector<int>& taken = {});  // by other jobs
 
-// Multiplies what links carry that are called so: by name ("leaf3-spine1"), in both directions, by
-// sort ("spine"), or all of a switch. Returns how many.
+// Multiplies the capacity of links of a name: one link ("leaf3-spine1") in both directions, a sort
+// ("spine"), or all of a switch. Returns their number.
 int weaken(Topology& topology, const std::string& name, double share);
-// Weakens links of several names, in turn, in one pass; returns the number of links by name.
+// Multiplies capacities for several names, in order, in one pass; returns the links by name.
 std::vector<int> weaken(Topology& topology,
                         const std::vector<std::pair<std::string, double>>& shares);
 
@@ -86,7 +86,7 @@ std::vector<int> weaken(Topology& topology,
 struct KnownFabric {
   std::string_view name;
   std::string_view summary;
-  std::string_view keys;  // the object that the name stands for, JSON
+  std::string_view keys;  // the object that the name abbreviates, JSON
   std::string_view source;
 };
 

@@ -33,7 +33,7 @@ Topology pooled(const Topology& topology) {
   out.switches.clear();
   out.links.clear();
   std::map<int, int> pools;
-  std::vector<int> place;  // by switch: in the result
+  std::vector<int> place;  // by switch: index in the result
   for (const Switch& each : topology.switches) {
     const int next = static_cast<int>(out.switches.size());
     const int mine = each.pool < 0 ? next : pools.try_emplace(each.pool, next).first->second;
@@ -50,8 +50,8 @@ Topology pooled(const Topology& topology) {
     if (each.inside >= 0) each.inside = place[at(each.inside)];
   }
   for (int& plug : out.plugs) plug = place[at(plug)];
-  // Each link gets the same part of what passes: the narrowest says what they carry together. One
-  // that has failed is none of them.
+  // Each link gets an equal part of the traffic, so the narrowest determines their sum. Failed
+  // links do not count.
   struct Trunk {
     std::size_t link = 0;
     int working = 0;
@@ -66,7 +66,7 @@ Topology pooled(const Topology& topology) {
     auto& [id, working] = it->second;
     if (fresh) out.links.push_back(link);
     if (link.capacity <= 0) continue;
-    BytesPerSecond& each = out.links[id].capacity;  // until all are seen
+    BytesPerSecond& each = out.links[id].capacity;  // minimum, until all links are seen
     each = working == 0 ? link.capacity : std::min(each, link.capacity);
     ++working;
   }
@@ -76,7 +76,7 @@ Topology pooled(const Topology& topology) {
 
 int nodes_at_a_leaf(const Topology& topology) {
   int common = 0;
-  int run = 0;  // nodes so far that are at the leaf of the last
+  int run = 0;  // consecutive nodes at the last leaf
   int before = -1;
   for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
     const int leaf = topology.plugs[at(topology.host(static_cast<int>(node), 0))];
@@ -152,7 +152,7 @@ void Ways::find(int from, int to, int part, std::vector<int>& links) {
     throw InputError("cluster.fabric: no way is left from " + topology_.switches[at(here)].name +
                      " to " + topology_.switches[at(target)].name);
   }
-  // Each switch chooses by a hash of its own, of what does not change along the flow.
+  // Each switch chooses by its own hash of the constant properties of a flow.
   const std::uint64_t flow = (static_cast<std::uint64_t>(from) << 40U) ^
                              (static_cast<std::uint64_t>(to) << 16U) ^
                              static_cast<std::uint64_t>(part);

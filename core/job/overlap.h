@@ -1,4 +1,4 @@
-// What computation and collectives are believed to take from each other on a cluster.
+// Assumed mutual slowdown of computation and collectives on a cluster.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace syncline {
 
-// Returns what is known of the cluster's library, for a cluster that nobody measured. A
-// data_parallel_slowdown tells a part of the same in another form: so much less is assumed.
+// Returns the prior of the cluster's library, for a cluster without a measurement. A
+// data_parallel_slowdown already contains a part of the same: that much less is assumed.
 inline OverlapPrior overlap_assumed(const Cluster& cluster) {
   OverlapPrior prior = overlap_prior(cluster.library, joined_by_switch(cluster));
   Overlap& likely = prior.likely;
@@ -21,8 +21,8 @@ inline OverlapPrior overlap_assumed(const Cluster& cluster) {
   return prior;
 }
 
-// Returns the cluster's own figures where it gives them, else what is assumed. `least` and `most`
-// bound 80 % of what is to be expected.
+// Returns the cluster's own values if given, else the assumed ones. `least` and `most` bound 80 %
+// of the expected range.
 inline OverlapPrior overlap_believed(const Cluster& cluster) {
   const Overlap& overlap = cluster.device.overlap;
   if (!overlap.given) return overlap_assumed(cluster);

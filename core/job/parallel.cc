@@ -7,7 +7,7 @@
 namespace syncline {
 
 Cluster exchange_view(const Cluster& cluster, const Parallel& parallel, int step) {
-  // With the pipeline inside, stages stand between the replicas.
+  // If the pipeline is inside, stages lie between the replicas.
   const int apart = step * (parallel.pipeline_inside ? parallel.pipeline : 1);
   const int ranks = cluster.ranks() / (step * parallel.pipeline);
   Cluster view = cluster;

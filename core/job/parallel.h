@@ -1,6 +1,6 @@
-// How a job is cut beside data parallelism: tensor, context, expert and pipeline parallelism, in
+// Model parallelism in addition to data parallelism: tensor, context, expert and pipeline, in
 // Megatron's words. World rank = tensor + tensor_size * (context and data, then pipeline), or with
-// the pipeline before data. All sizes are in ranks; 1 everywhere is plain data parallelism.
+// the pipeline before data. Sizes are in ranks; 1 everywhere is plain data parallelism.
 #pragma once
 
 #include <vector>
@@ -10,42 +10,42 @@
 
 namespace syncline {
 
-// The order in which a stage walks its micro-batches.
+// The order of a stage's micro-batches.
 enum class Schedule {
   kGpipe,        // all forward passes, then all backward passes (Huang et al. 2019)
   k1F1B,         // one forward, one backward (PipeDream-flush, Narayanan et al. 2021)
-  kInterleaved,  // likewise over several model chunks a stage (Megatron, 2021)
+  kInterleaved,  // 1F1B over several model chunks per stage (Megatron, 2021)
   kZeroBubble,   // ZB-H1: the weights' gradients fill bubbles (Qi et al. 2023)
 };
 
 struct Parallel {
   int tensor = 1;
-  bool sequence = false;  // norms and residuals are cut over the tensor group too
+  bool sequence = false;  // norms and residuals are split over the tensor group too
   int context = 1;  // ranks that share a sequence; gradients are summed over them as over data
-  // They deal out heads around attention (DeepSpeed's Ulysses, Megatron's cp-comm-type a2a) instead
-  // of handing keys and values around a ring beside it.
+  // Attention exchanges heads (DeepSpeed's Ulysses, Megatron's cp-comm-type a2a) instead of passing
+  // keys and values around a ring meanwhile.
   bool context_all_to_all = false;
   int pipeline = 1;
-  int virtual_stages = 1;        // model chunks a stage
+  int virtual_stages = 1;        // model chunks per stage
   int expert = 1;                // ranks that share the experts of a layer
   int expert_tensor = 1;         // ranks that share one expert
   bool pipeline_inside = false;  // order tp-cp-ep-pp-dp: stages are neighbours, replicas far apart
-  std::vector<int> layers;       // of each part, in the model's order; empty: evenly
+  std::vector<int> layers;       // of each part, in the model's order; empty: even
   Schedule schedule = Schedule::k1F1B;
-  bool overlap_sends = false;  // a stage computes on while it sends
-  // A tensor group's gathers and reduce-scatters travel in as many parts as it has ranks, beside
-  // the products that need or make them (Megatron's tp-comm-overlap).
+  bool overlap_sends = false;  // a stage computes while it sends
+  // A tensor group's gathers and reduce-scatters travel in one part per rank, during the products
+  // that need or make them (Megatron's tp-comm-overlap).
   bool overlap_tensor = false;
-  // Experts' all-to-alls of one micro-batch go beside the passes of another (Megatron's
+  // Experts' all-to-alls of one micro-batch run during the passes of another (Megatron's
   // overlap-moe-expert-parallel-comm).
   bool overlap_expert = false;
-  // From a stage to the next, a micro-batch and rank.
+  // Bytes sent from a stage to the next, per micro-batch and rank.
   Bytes activation = 0;
-  // Of an embedding that the first and the last stage share, a rank's gradient: both ends sum it
-  // ahead of the update.
+  // A rank's gradient of an embedding that the first and the last stage share: both ends sum it
+  // before the update.
   Bytes tied = 0;
-  // Of a rank's time for one micro-batch, all its layers: what the collectives of each kind of
-  // parallelism take that nothing hides. Contained in the workload's times.
+  // Unhidden time of the collectives of each kind of parallelism, for a rank's one micro-batch and
+  // all its layers. Contained in the workload's times.
   struct Exposed {
     Seconds tensor = 0, context = 0, expert = 0;
   } forward, backward;
@@ -55,19 +55,19 @@ struct Parallel {
   bool whole_job() const { return model_ranks() > 1 || expert > 1; }
 };
 
-// Returns the cluster as the ranks see it that exchange one stage's gradients, `step` ranks apart:
-// so many ranks, fewer to a node, who share the ports of their nodes evenly with the groups beside
-// them. Requires `step` and the pipeline to divide the ranks.
+// Returns the cluster as seen by the ranks, `step` apart, that exchange one stage's gradients:
+// fewer ranks, fewer per node, which share their nodes' ports evenly with concurrent groups.
+// Requires `step` and the pipeline to divide the ranks.
 Cluster exchange_view(const Cluster& cluster, const Parallel& parallel, int step);
 
-// Returns the cluster as a group of its first `ranks` ranks sees it. Requires them to divide its
+// Returns the cluster as seen by a group of its first `ranks` ranks. Requires them to divide its
 // ranks.
 Cluster group_view(const Cluster& cluster, int ranks);
 
-// As those see it that sum a dense gradient: the cluster itself where nothing is cut.
+// Returns the cluster as seen by ranks that sum a dense gradient: itself if the model is not split.
 Cluster exchanging(const Cluster& cluster, const Parallel& parallel);
 
-// Ranks between two neighbours in the group that sums a dense gradient, or an expert's.
+// Returns the distance of neighbours in the group that sums a dense gradient, or an expert's.
 inline int exchange_step(const Parallel& parallel, bool expert) {
   return expert ? parallel.expert * parallel.expert_tensor : parallel.tensor;
 }

@@ -14,20 +14,20 @@
 namespace syncline::measure {
 namespace {
 
-// The model's own work in one period, with what data-parallel running adds to it.
+// The model's own work in one period, with the overhead of data-parallel running.
 struct ModelWork {
-  Seconds all = 0;  // and the copies and the host's delays that hold it up, whatever is fused
+  Seconds all = 0;  // including copies and the host's delays, which every fusion has
   Seconds forward = 0;
   Seconds overhead = 0;   // of data-parallel running, part of `all` and `forward`
-  Seconds tail = 0;       // what can only follow the last exchange
+  Seconds tail = 0;       // work that can only follow the last exchange
   bool averages = false;  // LocalSGD: parameters are exchanged after all of it
-  bool crosses = false;   // the next step's forward pass waits for its parameters layer by layer
-  bool awaits = false;    // or as a whole: what the host does before it is no part of the way then
+  bool crosses = false;   // the next step's forward pass waits layer by layer
+  bool awaits = false;    // or as a whole: the host's time before it is off the path
   plan::OpId last_update = -1;
   plan::OpId last_forward = -1;
 };
 
-// Returns how long an operation holds the computation up that is none of the model's.
+// Returns the delay of the computation by an operation that is not the model's.
 Seconds held_up(const plan::Plan& plan, const plan::Op& op) {
   if (!plan.computes(op.stream)) return 0;
   // Another fusion copies averaged parameters in other parts.
@@ -55,7 +55,7 @@ ModelWork model_work(const plan::Plan& plan) {
     if (compute->phase == plan::Phase::kForward) {
       work.forward += compute->seconds;
       work.last_forward = id;
-      // Even one bucket may have cut it by layers: others would be awaited one by one.
+      // Even one bucket may have cut it by layers: more would be awaited one by one.
       work.crosses |= work.awaits && compute->last >= 0;
     }
     if (compute->phase == plan::Phase::kUpdate) {
@@ -65,22 +65,22 @@ ModelWork model_work(const plan::Plan& plan) {
     }
     work.averages |= compute->phase == plan::Phase::kAverage;
   }
-  // Updates bucket by bucket may hide behind later exchanges, were there more of these than here; a
-  // single one cannot.
+  // Updates by bucket may be hidden by later exchanges if there are more of these; a single one
+  // cannot.
   if (plan.updates_by_bucket || updates > 1) work.tail = 0;
   return work;
 }
 
-// What one bucket asks of the network.
+// One bucket's demand on the network.
 struct Demand {
   Seconds first_latency = 0;                             // before its first byte
   Seconds latency = 0;                                   // of all its collectives
   std::vector<std::pair<std::size_t, double>> payloads;  // (cost, bytes)
-  Seconds transfer = 0;                                  // on its busiest links, alone
+  Seconds transfer = 0;                                  // on its busiest links, without others
 };
 
-// All-gathers that a pass of the model waits for in its own step: of parameters, ahead of their
-// gradient, so none of it is on the way from there to the next step.
+// Returns all-gathers that a pass of the model awaits in its own step. They bring parameters before
+// their gradient, so they are off the path from there to the next step.
 std::set<plan::OpId> gathered_for_passes(const plan::Plan& plan) {
   std::set<plan::OpId> gathers;
   for (const auto& op : plan.ops) {
@@ -103,7 +103,7 @@ struct Demands {
 };
 
 Demands demands_of(const plan::Plan& plan, collective::CostCache& cache) {
-  // No fusion brings more than all of it in one payload.
+  // No fusion brings more than all bytes in one payload.
   double largest = 0;
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
@@ -124,7 +124,7 @@ Demands demands_of(const plan::Plan& plan, collective::CostCache& cache) {
     Demand& demand = demands.buckets[index(collective->bucket)];
     const Seconds overhead = cache.cluster().collective_overhead;
     const auto bytes = static_cast<double>(collective->bytes());
-    // The cheapest byte and the cheapest start that any fusion could bring.
+    // The cheapest byte and the cheapest start of any fusion.
     const auto least = cache.least(*collective, static_cast<Bytes>(largest));
     if (demand.payloads.empty()) demand.first_latency = overhead + least.first;
     demand.latency += overhead + least.latency;
@@ -134,8 +134,8 @@ Demands demands_of(const plan::Plan& plan, collective::CostCache& cache) {
   return demands;
 }
 
-// Returns how long each link works for a byte of each cost's payload; links that work alike are
-// listed once.
+// Returns the time that each link works per byte of each cost's payload; equal links are listed
+// once.
 std::vector<std::vector<double>> link_profiles(
     const std::vector<const collective::CollectiveCost*>& costs) {
   std::vector<std::vector<double>> by_kind;
@@ -151,7 +151,7 @@ std::vector<std::vector<double>> link_profiles(
   return {distinct.begin(), distinct.end()};
 }
 
-// One gradient's part of its bucket: another fusion might part them, so link time is shared out by
+// One gradient's part of its bucket: another fusion might separate them, so link time is shared by
 // bytes.
 struct Piece {
   Seconds ready = 0;
@@ -159,9 +159,8 @@ struct Piece {
   double share = 0;
 };
 
-// When each gradient is ready, from the moment at which its own parameters are needed: the step's
-// begin, or the forward pass (its layer's, where steps cross) where that is all that waits for
-// them.
+// Returns when each gradient is ready after its own parameters are needed. That is the step's
+// begin, or the forward pass (its layer's, if steps cross) if only that waits for them.
 std::vector<Seconds> ready_after_need(const Workload& workload, const ModelWork& work,
                                       double stretch) {
   std::vector<Seconds> ready;
@@ -182,8 +181,8 @@ std::vector<Seconds> ready_after_need(const Workload& workload, const ModelWork&
   return ready;
 }
 
-// Buckets that LocalSGD's local steps or earlier micro-batches exchange, which are over before the
-// averaging or the last forward pass.
+// Returns the buckets exchanged by LocalSGD's local steps or earlier micro-batches: they are over
+// before the averaging or the last forward pass.
 std::vector<char> local_buckets(const plan::Plan& plan, const ModelWork& work) {
   std::vector<char> local(plan.buckets.size(), 0);
   const auto ahead = gathered_for_passes(plan);
@@ -207,7 +206,7 @@ std::vector<Piece> pieces_of(const plan::Plan& plan, const Workload& workload,
       const bool buffer = t >= workload.tensors.size();
       const Tensor& tensor =
           buffer ? workload.buffers[t - workload.tensors.size()] : workload.tensors[t];
-      // A bucket may hold no more than a part of the tensor.
+      // A bucket may hold only a part of the tensor.
       const auto all = static_cast<double>(plan.buckets[b].elements);
       const double share = std::min(1.0, static_cast<double>(tensor.elements) / all);
       pieces.push_back({work.averages ? work.all : ready[t], b, share});
@@ -217,7 +216,7 @@ std::vector<Piece> pieces_of(const plan::Plan& plan, const Workload& workload,
   return pieces;
 }
 
-// Of a pipeline, the stage that computes most.
+// Returns the time of a pipeline's stage that computes most.
 Seconds busiest_stage(const plan::Plan& plan) {
   std::vector<Seconds> all(index(plan.roles), 0);
   for (const auto& op : plan.ops) {
@@ -246,7 +245,7 @@ Seconds lower_bound_of(const Job& job, const Strategy& strategy, Seconds step_ti
     ++phases;
     return last = lower_bound(phase.plan, phase.workload, cache);
   });
-  return std::min(phases == 1 ? last : mean, step_time);  // of one phase to the last bit
+  return std::min(phases == 1 ? last : mean, step_time);  // one phase: to the last bit
 }
 
 Seconds lower_bound(const plan::Plan& plan, const Workload& workload,
@@ -258,8 +257,8 @@ Seconds lower_bound(const plan::Plan& plan, const Workload& workload,
   const Demands demands = demands_of(plan, cache);
   const auto links = link_profiles(demands.costs);
   Seconds bound = work.averages ? work.all : 0;
-  // From the latest gradient back: what the links still have to carry from its readiness on.
-  std::vector<Seconds> busy(links.size(), 0.0);  // each link, with that
+  // From the latest gradient back: the load of links from its readiness on.
+  std::vector<Seconds> busy(links.size(), 0.0);  // of each link, by that load
   Seconds first_latency = 0;
   bool first = true;
   for (const auto& piece : pieces_of(plan, workload, work, plan.stretch)) {
@@ -277,7 +276,7 @@ Seconds lower_bound(const plan::Plan& plan, const Workload& workload,
     bound = std::max({bound, piece.ready + demand.latency + demand.transfer * piece.share,
                       piece.ready + first_latency + busiest});
   }
-  const bool follows = !work.averages && !work.crosses;  // the update, after everything
+  const bool follows = !work.averages && !work.crosses;  // the update is last
   return std::max(work.all, follows ? bound + work.tail : bound) / plan.steps;
 }
 

@@ -1,4 +1,4 @@
-// The least step time that any fusion and any number of streams can reach.
+// The minimum step time that any fusion and any number of streams can reach.
 #pragma once
 
 #include <vector>
@@ -9,21 +9,19 @@
 
 namespace syncline::measure {
 
-// What no fusion and no number of streams goes below, in the mean over the
-// phases. It walks the links for each size of bucket, so that only what is shown should be asked.
-// No more than `step_time`, which the strategy was found to take: cost models of small payloads
-// overstate it.
+// Returns a lower bound for any fusion and number of streams, as the mean over the phases. It walks
+// the links for each bucket size, so call it only for printed results. At most `step_time`, the
+// strategy's own: cost models of small payloads overstate the bound.
 Seconds lower_bound_of(const Job& job, const Strategy& strategy, Seconds step_time,
                        collective::CostCache& cache);
 
-// How long each kind of link works for a byte of the payload, of which the cost is a share.
+// Returns the time that each kind of link works per byte of a payload; `share` of it has this cost.
 std::vector<double> link_times(const collective::CollectiveCost& cost, double share = 1);
 
-// The least step time that any fusion and any number of streams can reach, by latency, links and
-// computation: no gradient is sent before it is ready.
+// The lower bound by latency, links and computation: no gradient is sent before it is ready.
 
-// The greatest of
-//   the computation of a step, with its copies into buckets and the waiting for the host,
+// Returns the maximum of
+//   the computation of a step, with its copies into buckets and its waits for the host,
 //   ready_i + latency of its exchange + its own transfer, and
 //   ready_i + first latency + link time of all gradients that are ready from then on,
 // over the gradients i, plus the update that must follow. The first latency is one message's; in an
@@ -31,7 +29,7 @@ std::vector<double> link_times(const collective::CollectiveCost& cost, double sh
 // (collective/critical_path.h), and pipelines have the fewest rounds and the cheapest bytes of any
 // payload.
 //
-// Where steps overlap, ready_i counts from the forward pass of gradient i's own layer: from there
+// If steps overlap, ready_i counts from the forward pass of gradient i's own layer: from there
 // to the next step's forward pass of that layer its own computation, and then the exchange of all
 // that became ready since and is needed by then, must pass, so that a step takes at least as long.
 // The computation of a step bounds it as before.

@@ -15,7 +15,7 @@
 namespace syncline::measure {
 namespace {
 
-// Refuses a cluster whose levels do not join all of its ranks: times would be those of fewer.
+// Throws if a cluster's levels do not join all of its ranks: times would be those of fewer.
 void expect_joined(const Cluster& cluster) {
   const int joined = cluster.tiers.empty() ? 1 : cluster.tiers.back().span;
   if (joined >= cluster.ranks()) return;
@@ -24,7 +24,7 @@ void expect_joined(const Cluster& cluster) {
                    " ranks: the last one's span is all of them");
 }
 
-// Refuses a step without work: no computation, and no collective.
+// Throws for a step without computation and collectives.
 void refuse_idle(const Evaluated& evaluated, const Strategy& strategy) {
   if (evaluated.metrics.step_time > 0 || evaluated.metrics.compute > 0) return;
   const auto sends = [](const plan::Op& op) {
@@ -39,7 +39,7 @@ void refuse_idle(const Evaluated& evaluated, const Strategy& strategy) {
 }  // namespace
 
 void expect_time(Seconds step, const Strategy& strategy) {
-  constexpr Seconds kLongest = 1e30;  // of what any input may say, by far
+  constexpr Seconds kLongest = 1e30;  // far above any input
   if (std::isfinite(step) && step > 0 && step < kLongest) return;
   std::ostringstream text;
   text << "strategy '" << strategy.name << "' has a step of " << step << " s";
@@ -49,7 +49,7 @@ void expect_time(Seconds step, const Strategy& strategy) {
 Evaluated evaluate_strategy(const Job& job, const Strategy& strategy, run::Executor& executor,
                             collective::CostCache& cache) {
   expect_joined(job.cluster);
-  // Each phase is measured by itself and counts by its steps. The first one is kept for traces.
+  // Each phase is measured by itself and counts by its steps. The first one is stored for traces.
   Evaluated evaluated;
   std::vector<std::pair<Metrics, double>> phases;
   for_each_phase(job, strategy, executor.traits(), [&](TrainingStretch& phase) {

@@ -1,4 +1,4 @@
-// The one guard in front of all that is said of a strategy.
+// The one guard before all output about a strategy.
 #pragma once
 
 #include "core/base/units.h"
@@ -6,8 +6,8 @@
 
 namespace syncline::measure {
 
-// What is finite and above zero, or an InternalError that names the strategy: nothing else is ever
-// printed, compared or made an interval of.
+// Throws an InternalError that names the strategy unless the time is finite and above zero. No
+// other time is printed, compared or made an interval of.
 void expect_time(Seconds step, const Strategy& strategy);
 
 }  // namespace syncline::measure

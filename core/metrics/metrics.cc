@@ -11,11 +11,11 @@
 namespace syncline::measure {
 namespace {
 
-// To whom an operation's time is counted.
+// The account to which an operation's time is added.
 enum class Account { kModel, kCommunication, kHandling, kNobody };
 
-// What computation and collectives lose to each other is counted to whom it slows down, sums in
-// software to the collective. Handling counts on the compute stream alone.
+// Returns the account of an operation. Mutual slowdown of computation and collectives counts for
+// the slowed side, sums in software for the collective. Handling counts only on the compute stream.
 Account account_of(const plan::Plan& plan, const plan::Op& op) {
   if (std::holds_alternative<plan::Compute>(op.work)) return Account::kModel;
   const auto* busy = std::get_if<plan::Busy>(&op.work);
@@ -29,7 +29,7 @@ Account account_of(const plan::Plan& plan, const plan::Op& op) {
   return computes && busy->reason != Reason::kTick ? Account::kHandling : Account::kNobody;
 }
 
-// Length of the union of intervals, given by rising begin.
+// Returns the length of the union of intervals. Requires ascending begins.
 Seconds covered(const std::vector<std::pair<Seconds, Seconds>>& intervals) {
   Seconds sum = 0;
   Seconds until = 0;
@@ -51,7 +51,7 @@ int busiest_role(const plan::Plan& plan) {
   return static_cast<int>(std::ranges::max_element(computes) - computes.begin());
 }
 
-// Bytes that each rank sends in one period; the greatest of them.
+// Returns the bytes of the rank that sends most in one period.
 double busiest_sender(const plan::Plan& plan, collective::CostCache& cache) {
   // Few distinct costs, many collectives: add up the payload of each cost first.
   std::vector<std::pair<const collective::CollectiveCost*, double>> payloads;
@@ -94,7 +94,7 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
                 int warmup, collective::CostCache& cache) {
   const double steps = (static_cast<double>(timeline.period_ends.size()) - warmup) * plan.steps;
 
-  // One rank stands for all: its compute stream and whatever collective is under way on it.
+  // One rank represents all: its compute stream and the collectives under way on it.
   const int role = busiest_role(plan);
   Metrics metrics;
   metrics.step_time = step_time_of(plan, timeline, warmup);
@@ -114,7 +114,7 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
   const Seconds rest = std::max(0.0, metrics.step_time - metrics.compute);
   metrics.handling = std::min(metrics.handling / steps, rest);
   metrics.exposed = rest - metrics.handling;
-  // Sums of the same durations in another order leave an ulp or two: that is nothing exposed.
+  // Sums of the same durations in another order differ by an ulp or two: no exposed time.
   if (metrics.exposed < 1e-12 * metrics.step_time) metrics.exposed = 0;
   const int replicas = plan.ranks / workload.parallel.model_ranks();
   metrics.throughput = workload.batch_given ? static_cast<double>(samples_of(workload)) * replicas /

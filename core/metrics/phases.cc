@@ -8,16 +8,16 @@
 namespace syncline::measure {
 namespace {
 
-// Without jitter every period after the first is alike. With jitter the mean of about
-// kJitteredSteps steps is taken, unless the expectation is known in closed form.
+// Sets the number of periods. Without jitter all after the first are equal. With jitter the mean of
+// about kJitteredSteps steps is taken, unless a closed form gives the expectation.
 void set_periods(const Job& job, run::ExecutorTraits executor, TrainingStretch& phase) {
   constexpr int kJitteredSteps = 256;
-  // Steps that overlap take their usual time after the first few: later ones are measured.
+  // Overlapping steps are stationary only after the first few: later ones are measured.
   if (plan::crosses_steps(phase.plan)) {
     phase.warmup = executor.cheap ? 8 : 3;
     phase.periods = 2 * phase.warmup;
   }
-  // Jobs whose steps are not as long meet at another moment in each.
+  // Jobs with steps of different length meet at another moment in each step.
   if (!executor.closed_form && executor.company) {
     constexpr int kMetSteps = 8;
     phase.periods = std::max(phase.periods, phase.warmup + kMetSteps);

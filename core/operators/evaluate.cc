@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kAmpere = 80, kAda = 89, kHopper = 90, kBlackwell = 100;
 
-// Convolutions. cuDNN has ways to convolve that take fewer products (Winograd's), which fp32 gets;
-// of TF32 it gets a share as of ResNet-50 and VGG-16 on an H200 (scenarios/published/gpu).
+// Returns the rate of convolutions. cuDNN has algorithms with fewer products (Winograd's) for fp32.
+// For TF32 it is a share fitted to ResNet-50 and VGG-16 on an H200 (scenarios/published/gpu).
 double convolution_rate(const Operator& op, const Device& device) {
   constexpr double kWinograd = 1.3, kTf32 = 0.6;
   const double rate = device.product_flops(op.dtype);
@@ -19,11 +19,11 @@ double convolution_rate(const Operator& op, const Device& device) {
   return std::max(kTf32 * device.half_flops / 2, rate);
 }
 
-// FLOP/s of its products, by kind; tests/hardware/reached_test.cc finds attention's figures again
-// on published runs. Attention's kernels were written for Ampere, whose instructions fill less of a
-// Hopper; those for Blackwell keep up with products (scenarios/published/whole_jobs, long samples).
-// FP8 gets the share of its rate that half precision gets: Llama 3.1 8B and Nemotron-4 15B there
-// ask for 1.17 and 1.12 times that on H100.
+// Returns FLOP/s of its products, by kind; tests/hardware/reached_test.cc finds attention's values
+// again on published runs. Attention's kernels were written for Ampere and use less of a Hopper;
+// those for Blackwell keep up with products (scenarios/published/whole_jobs, long samples). FP8 has
+// the same share of its rate as half precision: Llama 3.1 8B and Nemotron-4 15B there need 1.17 and
+// 1.12 times that on H100.
 double rate_of_products(const Operator& op, const Device& device) {
   constexpr double kAttention = 0.68, kOnHopper = 0.45, kFp8 = 2;
   const double rate = device.product_flops(op.dtype);
@@ -43,11 +43,11 @@ bool rounds(const Operator& op, int compute_capability) {
   return (op.rounded || op.kind.starts_with("conv2d")) && compute_capability >= kAmpere;
 }
 
-// Rows of a matrix that do not begin at multiples of 16 bytes are read by kernels that keep to the
-// instructions of Turing: 123 TFLOP/s on an H200 with an odd number of columns, as GPT-2's 50,257
-// words, and twice as much with an even one (scenarios/published/gpu). On an A100 the same kernels
-// are less of a loss: worked out from 50,304 words making nanoGPT's GPT-2 a quarter faster there,
-// which is recalled and was measured by nobody here.
+// Returns the share for unaligned rows. Rows that do not begin at multiples of 16 bytes are read by
+// kernels limited to Turing's instructions: 123 TFLOP/s on an H200 with an odd number of columns,
+// like GPT-2's 50,257 words, and twice that with an even one (scenarios/published/gpu). On an A100
+// these kernels lose less: derived from 50,304 words making nanoGPT's GPT-2 a quarter faster there,
+// which is recalled and not measured here.
 double aligned_share(const Operator& op, const Device& device) {
   constexpr double kOddOnAmpere = 0.45, kOdd = 0.19;
   constexpr std::int64_t kWhole = 8;
@@ -69,7 +69,7 @@ StepTimes evaluate_operators(const OperatorList& list, const Device& device) {
   StepTimes times;
   times.backward.resize(list.gradients.size());
 
-  // Which gradient a value is, for the moment when it is written.
+  // Index of the gradient that a value is, for the moment when it is written.
   std::vector<int> gradient_of(list.values.size(), -1);
   for (std::size_t i = 0; i < list.gradients.size(); ++i) {
     if (list.gradients[i] >= 0) {

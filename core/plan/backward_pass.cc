@@ -31,7 +31,7 @@ std::vector<OpId> BackwardPass::run() {
   const bool urgent = !communication_.order.empty();
   std::vector<OpId> ready(exchanges.size());
   std::vector<OpId> sent(exchanges.size());
-  std::vector<OpId> done(exchanges.size());  // likewise, by turn
+  std::vector<OpId> done(exchanges.size());  // completed operation of each exchange, by turn
   std::size_t reached = 0;
   for (std::size_t turn = 0; turn < exchanges.size(); ++turn) {
     const std::size_t b = in_turn(turn);
@@ -53,9 +53,9 @@ std::size_t BackwardPass::in_turn(std::size_t turn) const {
   return communication_.order.empty() ? turn : index(communication_.order[turn]);
 }
 
-// Each is asked for with the one before it, while that one's backward pass runs.
+// Each gather is asked for with the previous one, while that one's backward pass runs.
 void BackwardPass::find_parameters_again() {
-  // A unit's, from the end of the unit before on.
+  // A unit's parameters are needed from the end of the previous unit on.
   int needed = 0;
   for (std::size_t b = 0; b < communication_.gradients.size(); ++b) {
     const Exchange& exchange = communication_.gradients[b];
@@ -91,7 +91,7 @@ void BackwardPass::find_fetches(const std::vector<OpId>& fetched) {
   }
 }
 
-// Returns those exchanges of the turns before that must be over when the pass goes on in a turn.
+// Returns the earlier turns' exchanges that must be over before the pass goes on in a turn.
 std::vector<OpId> BackwardPass::awaited(std::size_t turn, const std::vector<OpId>& done) {
   std::vector<OpId> after;
   if (build_.plan.ranks == 1) return after;
@@ -101,13 +101,13 @@ std::vector<OpId> BackwardPass::awaited(std::size_t turn, const std::vector<OpId
   return after;
 }
 
-// Says if the pass asks for parameters or waits for them ahead of a tensor.
+// True if the pass asks for parameters or waits for them before a tensor.
 bool BackwardPass::cuts(int tensor) const {
   return !asked_[index(tensor)].empty() || !needed_[index(tensor)].empty();
 }
 
-// Puts the pass up to a tensor, in pieces where parameters come in on the way; the first waits for
-// `after` too.
+// Adds the pass up to a tensor, in pieces between which parameters arrive; the first piece also
+// waits for `after`.
 void BackwardPass::pass_to(int ready, std::vector<OpId> after) {
   while (next_ <= ready) {
     gather(after);
@@ -122,8 +122,8 @@ void BackwardPass::pass_to(int ready, std::vector<OpId> after) {
   }
 }
 
-// Gathers, behind the pass so far, what the next tensor asks for. Adds the operations that bring in
-// what it needs to `after`.
+// Starts the gathers that the next tensor asks for, after the pass so far. Adds the operations that
+// bring in its parameters to `after`.
 void BackwardPass::gather(std::vector<OpId>& after) {
   for (const std::size_t g : asked_[index(next_)]) {
     Gather& one = gathers_[g];

@@ -9,32 +9,32 @@
 
 namespace syncline::plan {
 
-// Owns one backward pass: how far it got, the exchanges under way beside it, the parameters that
-// are gathered again for it, and the ticks that release exchanges.
+// Owns one backward pass: its progress, the exchanges under way, the parameters that are gathered
+// again for it, and the ticks that release exchanges.
 class BackwardPass {
  public:
-  // Begins behind the plan's last operation, which is the forward pass. The gradients' buckets are
-  // those of the plan from `begin` on; `fetched`: what the forward pass gathered, by fetch.
+  // Begins after the plan's last operation, which is the forward pass. The gradients' buckets are
+  // those of the plan from `begin` on; `fetched`: the gathers of the forward pass, by fetch.
   BackwardPass(Builder& build, const Workload& workload, const Communication& communication,
                std::size_t begin, const std::vector<OpId>& fetched = {});
 
-  // Puts the pass, and each bucket's exchange (or the first half of a split one) as soon as its
-  // last gradient is there, its tick has come, or it is the most urgent one. The pass up to a
-  // bucket stands ahead of its exchange. Returns the last operation of each exchange.
+  // Adds the pass and each bucket's exchange (or the first half of a split one): once its last
+  // gradient is ready, its tick has come, or it is the most urgent. The pass up to a bucket
+  // precedes its exchange. Returns the last operation of each exchange.
   std::vector<OpId> run();
 
   // Returns the first wait for a tick, which begins with the step, or -1.
   OpId first_tick() const { return first_tick_; }
 
  private:
-  // A bucket of the plan whose parameters the pass gathers, by the tensors with which it asks for
-  // them and needs them.
+  // A bucket of the plan with parameters that the pass gathers, and the tensors that begin and
+  // await the gather.
   struct Gather {
     std::size_t bucket = 0;
     const Route* route = nullptr;
     int asked = 0;
     int needed = 0;
-    OpId op = -1;  // -1: not asked for yet
+    OpId op = -1;  // -1: not begun yet
   };
 
   const Bucket& bucket(std::size_t number) const { return build_.plan.buckets[number]; }
@@ -54,14 +54,14 @@ class BackwardPass {
   const Workload& workload_;
   const Communication& communication_;
   std::size_t begin_;
-  OpId segment_ = 0;  // the pass as far as it got, or the operation ahead of it
-  int next_ = 0;      // the first tensor behind that
+  OpId segment_ = 0;  // last operation of the pass, or the operation before the pass
+  int next_ = 0;      // first tensor after that
 
   // Exchanges under way.
-  std::size_t awaited_ = 0;           // exchanges, from the first on
-  std::vector<std::size_t> counted_;  // by turn: exchanges ahead, a gradient's parts as one
+  std::size_t awaited_ = 0;           // awaited exchanges, from the first on
+  std::vector<std::size_t> counted_;  // by turn: exchanges before it, a gradient's parts as one
 
-  // Parameters that it gathers.
+  // Parameters that the pass gathers.
   std::vector<Gather> gathers_;
   std::vector<std::vector<std::size_t>> asked_, needed_;  // gathers, by tensor
 

@@ -28,8 +28,7 @@ void append(std::vector<Bucket>& list, std::vector<Bucket> more) {
   std::ranges::move(more, std::back_inserter(list));
 }
 
-// Returns the codec in force at this step, or nullptr while (or where) gradients travel as they
-// are.
+// Returns the codec in force at this step, or nullptr while gradients travel uncompressed.
 const compress::Codec* codec_at(const Compression& compression, std::int64_t step) {
   if (compression.codec.empty()) return nullptr;
   const compress::Codec* codec = compress::find_codec(compression.codec);
@@ -37,7 +36,7 @@ const compress::Codec* codec_at(const Compression& compression, std::int64_t ste
   return begins && compress::sparsity_index(compression, step) < 0 ? nullptr : codec;
 }
 
-// Returns whether a codec that keeps every element, smaller, takes this tensor.
+// True if a codec that keeps every element in a narrower format applies to this tensor.
 bool takes(const compress::Codec* codec, const Tensor& tensor) {
   return codec != nullptr && !codec->sparse && !codec->low_rank && codec->applies(tensor, 0);
 }
@@ -47,15 +46,15 @@ OnWire on_wire(const compress::Codec* codec, const Tensor& tensor) {
   return {codec->wire, codec->encoded_bytes(tensor.elements, tensor.elements)};
 }
 
-// Returns the tensor with which a gradient is there: itself, or the last one of its piece.
+// Returns the tensor with which a gradient is ready: itself, or the last one of its segment.
 int arrives_with(int tensor, const Strategy& strategy, int last) {
   if (strategy.pieces.empty()) return tensor;
   const auto end = std::ranges::lower_bound(strategy.pieces, tensor);
   return end == strategy.pieces.end() ? last : static_cast<int>(std::min<std::int64_t>(*end, last));
 }
 
-// When each gradient is there, from the step's begin. Encoding is on the way: at ticks it has been
-// done gradient by gradient before.
+// Returns each gradient's ready time from the step's begin. It includes encoding, which ticks do
+// gradient by gradient beforehand.
 std::vector<Seconds> ready_times(const Workload& workload, const Cluster& cluster,
                                  const Strategy& strategy, const compress::Codec* codec) {
   std::vector<Seconds> ready;
@@ -77,7 +76,7 @@ std::vector<Seconds> ready_times(const Workload& workload, const Cluster& cluste
   return ready;
 }
 
-// MG-WFBP on this cluster: the start-up and the cost of an all-reduce as its network costs it.
+// Groups by MG-WFBP on this cluster, with the start-up and cost of an all-reduce by its network.
 std::vector<std::vector<int>> merged_by_cost(const Workload& workload, const Cluster& cluster,
                                              const Strategy& strategy, const compress::Codec* codec,
                                              const std::vector<int>& candidates) {
@@ -109,7 +108,7 @@ std::vector<std::vector<int>> merged_by_cost(const Workload& workload, const Clu
     }
     return groups;
   };
-  // Where the scenario says what costs the framework assumed, its decision follows those.
+  // If the scenario gives the framework's assumed costs, its decision follows these.
   for (const auto& assumed : strategy.fusion.costs) {
     if (assumed.ranks != cluster.ranks()) continue;
     const auto line = [&](Bytes size) {
@@ -117,7 +116,7 @@ std::vector<std::vector<int>> merged_by_cost(const Workload& workload, const Clu
     };
     return in_places(mg_wfbp_groups(ready, bytes, assumed.latency, line, least));
   }
-  // The start-up of a collective of ordinary size: what is left of it without its transfer.
+  // The start-up of a collective of ordinary size: its time without its transfer.
   Seconds start_up = 0;
   for (const auto& [collective, own_stream, last] : route(kMiB)) {
     start_up += cache.time(collective) -
@@ -126,7 +125,7 @@ std::vector<std::vector<int>> merged_by_cost(const Workload& workload, const Clu
   return in_places(mg_wfbp_groups(ready, bytes, start_up, cost, least));
 }
 
-// Returns where a bucket of one tensor is cut: as the framework cuts, else into even parts.
+// Returns the cuts of a bucket of one tensor: the framework's, else even parts.
 std::vector<std::int64_t> cuts_of(const Bucket& bucket, Bytes most, const BucketTraits& traits) {
   if (bucket.sparse || bucket.codec != nullptr || bucket.tensors.size() > 1) return {};
   const auto listed =
@@ -140,7 +139,7 @@ std::vector<std::int64_t> cuts_of(const Bucket& bucket, Bytes most, const Bucket
   return at;
 }
 
-// Buckets of one large tensor as parts of it, all released as it was.
+// Splits buckets of one large tensor into parts of it with the same release.
 void partition(GradientBuckets& gradients, const Strategy& strategy) {
   const Bytes align = strategy.fusion.align;
   std::vector<Bucket> parts;
@@ -170,20 +169,20 @@ void partition(GradientBuckets& gradients, const Strategy& strategy) {
   gradients = {std::move(parts), std::move(releases)};
 }
 
-// Returns whether what is ready at a tick is packed then. Other buckets are complete at one.
+// True if gradients ready at a tick are packed then. Other rules' buckets are complete before it.
 bool packs_at_ticks(const Fusion& fusion) {
   return fusion.rule == Fusion::Rule::kSize && fusion.close == Fusion::Close::kBefore &&
          fusion.first_size == 0 && fusion.count == 0 && !fusion.by_layer &&
          fusion.order == Fusion::Order::kBackward;
 }
 
-// Horovod's packing at ticks. The buckets of one tick keep the order in which they are queued;
-// sparse gradients, which are gathered, are released at their tick too.
+// Packs at ticks like Horovod. The buckets of one tick keep their queue's order; sparse gradients,
+// which are gathered, are released at their tick too.
 GradientBuckets released_at_ticks(const Workload& workload, const Cluster& cluster,
                                   const Strategy& strategy, const compress::Codec* codec,
                                   const std::vector<int>& candidates, std::vector<Bucket> alone,
                                   int tick_phase) {
-  // When candidates are ready, and as what they travel.
+  // Ready times of the candidates, and their format on the wire.
   const auto tensors = pointers(workload.tensors);
   const auto all = ready_times(workload, cluster, strategy, codec);
   const Seconds cycle = strategy.fusion.cycle;
@@ -195,7 +194,7 @@ GradientBuckets released_at_ticks(const Workload& workload, const Cluster& clust
     ready.push_back(all[t]);
     wire.push_back(on_wire(codec, workload.tensors[t]));
   }
-  // What goes at which tick: packed groups, and each lone gradient at the first tick after it.
+  // Releases by tick: packed groups, and each separate bucket at the first tick after it is ready.
   std::vector<std::pair<Seconds, Bucket>> released;
   for (const auto& release : tick_releases(ready, wire, strategy.fusion.size, cycle, phase)) {
     for (const auto& places : release.groups) {
@@ -211,7 +210,7 @@ GradientBuckets released_at_ticks(const Workload& workload, const Cluster& clust
     released.emplace_back(tick_releases({there}, {OnWire{}}, 0, cycle, phase).front().time,
                           std::move(bucket));
   }
-  // Where none are packed they come in the order in which they are to go.
+  // Without packing, buckets are already in sending order.
   const auto queued = [&](const auto& one) {
     return std::pair(one.first, candidates.empty() ? 0 : one.second.tensors.front());
   };
@@ -224,7 +223,7 @@ GradientBuckets released_at_ticks(const Workload& workload, const Cluster& clust
   return gradients;
 }
 
-// Buckets in the order of their groups, each ready no sooner than those ahead of it.
+// Orders buckets by their groups, each ready no sooner than those before it.
 void take_turns(std::vector<Bucket>& buckets, const Fusion& fusion) {
   std::unordered_map<int, std::size_t> turn;
   for (std::size_t g = 0; g < fusion.groups.size(); ++g) {
@@ -243,7 +242,7 @@ void take_turns(std::vector<Bucket>& buckets, const Fusion& fusion) {
 
 GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluster,
                                  const Strategy& strategy, const TrainingPoint& point) {
-  // Sparse gradients, and those that a sparse codec takes, cannot be joined with others.
+  // Sparse gradients, and those of a sparse codec, cannot be joined with others.
   const compress::Codec* codec = codec_at(strategy.compression, point.step);
   const auto tensors = pointers(workload.tensors);
   std::vector<Bucket> alone;
@@ -262,7 +261,7 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
     alone.push_back(std::move(bucket));
   }
 
-  // The others go by the fusion rule: at ticks, or each bucket once it is complete.
+  // The others follow the fusion rule: at ticks, or each bucket once it is complete.
   GradientBuckets gradients;
   auto& buckets = gradients.buckets;
   const bool ticks = strategy.fusion.cycle > 0 && cluster.ranks() > 1;
@@ -292,8 +291,8 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
                                     point.tick_phase);
     }
   }
-  // Only then is it known what is too large to travel in one piece, and what a codec makes of it.
-  // Whole gradients are factored, and those are small enough.
+  // Too large buckets and the effect of a codec are known only now. Low-rank codecs factor whole
+  // gradients; the factors are small enough to travel in one piece.
   const bool factors = codec != nullptr && codec->low_rank;
   const auto compress_all = [&] {
     for (auto& bucket : buckets) {
@@ -319,13 +318,13 @@ std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, con
   const auto total = static_cast<double>(gradient_bytes(workload));
   std::vector<std::vector<Bucket>> parts;
   double passed = 0;
-  int next = parameters - 1;  // those before it, in backward order, are left
+  int next = parameters - 1;  // this tensor and those before it, in backward order, remain
   for (int part = 1; part <= fragments; ++part) {
     std::vector<int> candidates;
-    const int kept = fragments - part;  // one for each that follows
+    const int kept = fragments - part;  // one for each later part
     for (; next >= kept; --next) {
       const auto bytes = static_cast<double>(tensors[index(next)]->bytes());
-      // A tensor belongs where its middle lies.
+      // A tensor belongs to the part that holds its middle.
       const bool behind = passed + bytes / 2 > total * part / fragments;
       if (kept > 0 && behind && !candidates.empty()) break;
       candidates.push_back(next);
@@ -345,13 +344,13 @@ std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, con
 std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy,
                                    const std::vector<std::vector<int>>& groups) {
   const auto tensors = pointers(workload.tensors);
-  // Parameters travel in their own format, in places like their gradients'.
+  // Parameters travel in their own format, at offsets like their gradients'.
   std::vector<Bucket> buckets;
   for (const auto& group : groups) {
     append(buckets, buckets_of(tensors, group, {}, strategy.traits.buckets));
   }
   if (!strategy.traits.buckets.in_turn) return buckets;
-  // A group's parameters are updated as late as its gradients are summed.
+  // A group's parameters are updated once the last of its gradients is summed.
   std::unordered_map<int, int> ready;
   int last = 0;
   for (const auto& group : strategy.fusion.groups) {
@@ -407,9 +406,9 @@ void compress(Bucket& bucket, const compress::Codec* codec, const Compression& c
   bucket.kept = bucket.elements;
 }
 
-// Returns a small simulation of the network as one server: the clock goes from moment to moment at
-// which something becomes ready or leaves it. What is ready waits by urgency; the most urgent is
-// handed over when the network is free, or early where the credit still has room for it.
+// Simulates the network as one server: the clock moves to the next moment at which an item becomes
+// ready or leaves the network. Ready items wait by urgency; the most urgent is sent when the
+// network is free, or earlier if the credit has room for it.
 std::vector<int> urgent_first(const std::vector<Urgent>& items, Bytes credit) {
   const auto item = [&](int place) -> const Urgent& { return items[index(place)]; };
   std::vector<int> coming(items.size());
@@ -419,7 +418,7 @@ std::vector<int> urgent_first(const std::vector<Urgent>& items, Bytes credit) {
     return item(a).rank != item(b).rank ? item(a).rank > item(b).rank : a > b;
   };
   std::priority_queue<int, std::vector<int>, decltype(later)> waiting(later);
-  std::deque<std::pair<Seconds, Bytes>> handed;  // (end, bytes), in the network's order
+  std::deque<std::pair<Seconds, Bytes>> handed;  // (end, bytes), in the order of sending
   Bytes under_way = 0;
   Seconds now = 0;
   std::size_t next = 0;
@@ -441,7 +440,7 @@ std::vector<int> urgent_first(const std::vector<Urgent>& items, Bytes credit) {
         continue;
       }
     }
-    // On to the next moment at which something becomes ready or is through.
+    // Moves to the next moment at which an item becomes ready or leaves.
     constexpr Seconds kNever = std::numeric_limits<double>::infinity();
     now = std::min(next < coming.size() ? item(coming[next]).ready : kNever,
                    handed.empty() ? kNever : handed.front().first);

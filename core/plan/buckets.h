@@ -1,4 +1,4 @@
-// Which gradients and parameters travel together: by fusion, partition and compression.
+// Groups of gradients and parameters that travel together: by fusion, partition and compression.
 #pragma once
 
 #include <vector>
@@ -12,50 +12,49 @@ namespace syncline::plan {
 
 struct GradientBuckets {
   std::vector<Bucket> buckets;  // in the order in which they become ready (or are released)
-  // By bucket: the tick that releases it, and when it is expected to be ready, from the step's
-  // begin; empty: each goes once ready.
+  // Release tick of each bucket and its expected readiness, in seconds from the step's begin;
+  // empty: each is sent once ready.
   std::vector<std::pair<Seconds, Seconds>> releases;
 };
 
-// Sparse gradients, and those that a sparse codec takes, travel alone; the rest goes by the fusion
-// rule. Tensors that travel alone are partitioned.
+// Returns the buckets of a step's gradients. Sparse gradients, and those of a sparse codec, travel
+// by themselves and are partitioned; the rest follows the fusion rule.
 GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluster,
                                  const Strategy& strategy, const TrainingPoint& point);
 
-// Parameters, first layer first, then, with `buffers`, the statistics without a gradient: what
-// LocalSGD averages, in `fragments` parts of about as many bytes. Requires a tensor for each.
+// Returns the buckets that LocalSGD averages, in `fragments` parts of similar bytes: parameters,
+// first layer first, then, with `buffers`, statistics. Requires a tensor per part.
 std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, const Fusion& fusion,
                                                    const BucketTraits& traits, bool buffers,
                                                    int fragments);
 
-// Returns the buckets of groups in which sharded parameters are gathered; none without groups.
+// Returns the buckets of groups that are gathered together in shards; empty without groups.
 std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy,
                                    const std::vector<std::vector<int>>& groups);
 
-// Priority scheduling, decided beforehand: the order in which buckets go when the network, whenever
-// it is free, takes the most urgent of those that are ready (ByteScheduler, Peng et al. 2019).
-// Executors then keep to that order, so that every one of them runs the same plan.
+// Priority scheduling, decided in advance: the order of buckets if a free network always takes the
+// most urgent ready one (ByteScheduler, Peng et al. 2019). All executors keep to that order, so
+// they run the same plan.
 
 struct Urgent {
   Seconds ready = 0;
-  int rank = 0;          // the lowest goes first; equal ones in the order of the list
-  Seconds duration = 0;  // of its exchange alone on the network
+  int rank = 0;          // lowest first; equal ones in the order of the list
+  Seconds duration = 0;  // of its exchange if no other runs
   Bytes bytes = 0;
 };
 
-// Places in `items`, in the order in which they are handed to the network. What has been handed
-// over can no longer be overtaken. `credit`: bytes that may be under way or waiting there; 0: a
-// single one. One always may, however large.
+// Returns indices of `items` in sending order. A sent item cannot be overtaken. `credit`: bytes
+// that may be sent and unfinished; 0: a single item. One item always may, of any size.
 std::vector<int> urgent_first(const std::vector<Urgent>& items, Bytes credit);
 
-// Compression: which buckets are encoded at this point of the training, and how many elements of
-// each are kept.
+// Compression: the buckets that are encoded at this point of the training, with the elements kept
+// of each.
 
 // Marks the bucket with its codec and the elements it keeps.
 void compress(Bucket& bucket, const compress::Codec* codec, const Compression& compression,
               const Workload& workload, std::int64_t step);
 
-// The whole bucket as one matrix, with a codec that makes it one. Requires elements in it.
+// Turns the whole bucket into one matrix, with a codec that does so. Requires elements in it.
 void factor_whole(Bucket& bucket, const compress::Codec* codec, const Compression& compression);
 
 }  // namespace syncline::plan

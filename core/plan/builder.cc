@@ -47,12 +47,12 @@ OpId Builder::send(std::size_t bucket, const Route& route, StreamId stream,
   for (const Leg& leg : route) {
     if (leg.last_micro_batch && !last_micro_batch) continue;
     const bool follows = !std::exchange(first, false);
-    // Between the legs of a route the host waits as it does behind the last one.
+    // Between the legs of a route the host waits as it does after the last one.
     if (follows && communication_.host_sync > 0) {
       after = {wait_for_host(communication_.host_sync, {}, stream)};
     }
     if (follows && leg.own_stream && across_stream_ != kComputeStream) stream = across_stream_;
-    // Stream order already holds an operation back until its predecessor there is done.
+    // Stream order already delays an operation until its predecessor there is done.
     std::erase_if(after, [&](OpId id) { return plan.ops[index(id)].stream == stream; });
     last = add(stream, leg.collective, std::move(after));
     std::get<collective::Collective>(plan.ops.back().work).bucket = static_cast<int>(bucket);

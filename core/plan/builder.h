@@ -1,5 +1,5 @@
-// Putting a plan together, operation by operation: what a bucket needs on its way. The plans of a
-// step (step_plan) and of a LocalSGD period (planner) are built with it.
+// Builds a plan operation by operation: the steps of a bucket on its route. The plans of a step
+// (step_plan) and of a LocalSGD period (planner) are built with it.
 #pragma once
 
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace syncline::plan {
 
-// An operation goes behind its stream's last one.
+// Appends operations; each follows its stream's last one.
 class Builder {
  public:
   Builder(const Workload& workload, const Communication& communication);
@@ -29,44 +29,43 @@ class Builder {
     return add(stream, Busy{Busy::Reason::kHost, seconds}, std::move(after));
   }
 
-  // What data-parallel running costs the host ahead of each step, and of its forward pass.
+  // Adds the host's data-parallel overhead before each step and before its forward pass.
   void begin_step();
 
-  // The micro-batches of a step ahead of its last one, begun by their first forward pass, which
-  // stands in the plan already: their gradients stay with the rank.
+  // Adds the micro-batches of a step before its last one; their gradients stay with the rank.
+  // Requires their first forward pass in the plan already.
   void earlier_micro_batches();
 
-  // Buckets go round the communication streams, the order in which frameworks use their
-  // communicators.
+  // Returns a bucket's communication stream. Buckets take the streams in turn, as frameworks use
+  // their communicators.
   StreamId stream_of(std::size_t bucket) const;
 
-  // What a bucket of the plan needs before it is sent, on the compute stream. Returns its last
-  // operation, or `ready` where there is nothing to do.
+  // Adds a bucket's work on the compute stream before it is sent. Returns its last operation, or
+  // `ready` without any.
   OpId prepare(std::size_t bucket, const Exchange& exchange, OpId ready);
 
-  // Returns the collectives one after the other, from that stream on, beginning once all of `after`
-  // is done. Returns the last one, or the last of `after` where there are none.
+  // Adds the collectives one after the other, from that stream on, once all of `after` is done.
+  // Returns the last one, or the last of `after` without any.
   OpId send(std::size_t bucket, const Route& route, StreamId stream, std::vector<OpId> after);
 
-  // Likewise a route that gathers what ranks hold their parts of.
+  // Adds the same for a route that gathers the ranks' parts.
   OpId gather(std::size_t bucket, const Route& route, StreamId stream, std::vector<OpId> after);
 
-  // What follows a bucket's last collective on its stream. Returns the operation after which the
-  // bucket is complete.
+  // Adds the work after a bucket's last collective on its stream. Returns the operation that
+  // completes the bucket.
   OpId receive(std::size_t bucket, const Exchange& exchange, OpId last);
 
-  // Back out of the bucket, on the compute stream. Returns its operation, or `arrived` where
-  // nothing is copied.
+  // Adds the copy out of the bucket on the compute stream. Returns it, or `arrived` without a copy.
   OpId copy_out(std::size_t bucket, const Exchange& exchange, OpId arrived);
 
-  // The host's own delay ahead of the update, where one was measured, once all of `after` is done.
+  // Adds the host's own delay before the update, if one was measured, once all of `after` is done.
   void host_gap(std::vector<OpId> after);
 
-  // Returns the last operation of the compute stream, which has one.
+  // Returns the last operation of the compute stream. Requires one.
   OpId last_computed() const;
 
   Plan plan;
-  int step = 0;  // of the period, for the operations that follow
+  int step = 0;  // index in the period, for the next operations
   bool last_micro_batch = true;
   StreamId tick_stream = 0;  // of the framework's own, once it waits for a tick
 
@@ -76,7 +75,7 @@ class Builder {
   StreamId across_stream_ = kComputeStream;
 };
 
-// Numbers the bucket of a part of one plan as in another, where the part's first stands at `first`.
+// Changes a part's bucket to its index in a plan; the part's first bucket is `first` there.
 void shift_bucket(Work& work, int first);
 
 }  // namespace syncline::plan

@@ -16,7 +16,7 @@
 namespace syncline::plan {
 namespace {
 
-// Streams, waits and overheads, which are the same whatever is exchanged.
+// Returns streams, waits and overheads, which are the same for all exchanges.
 Communication without_exchanges(const Workload& workload, const Cluster& cluster,
                                 const Strategy& strategy) {
   Communication communication;
@@ -39,7 +39,7 @@ Communication without_exchanges(const Workload& workload, const Cluster& cluster
   return communication;
 }
 
-// By tensor: whether it is in one of the groups, from the first one on.
+// Returns, by tensor, if one of the first `count` groups contains it.
 std::vector<char> in_groups(const Workload& workload, const std::vector<std::vector<int>>& groups,
                             std::size_t count) {
   std::vector<char> in(workload.tensors.size(), 0);
@@ -49,8 +49,8 @@ std::vector<char> in_groups(const Workload& workload, const std::vector<std::vec
   return in;
 }
 
-// Exchanges of two halves: a part of the sum for each rank, then all parts for all. Where
-// parameters have buckets of their own, gradients in none of them are summed in one go.
+// Splits exchanges in two halves: one part of the sum per rank, then all parts for all ranks. If
+// parameters have their own buckets, gradients in none of these are summed at once.
 void split(Communication& communication, const Workload& workload, const Cluster& cluster,
            const Strategy& strategy, const std::vector<char>& gathered_apart) {
   const bool apart = !communication.parameters.empty();
@@ -68,14 +68,14 @@ void split(Communication& communication, const Workload& workload, const Cluster
     }
     if (apart) continue;
     exchange.gather = gather_of(bucket, workload, cluster, strategy, false);
-    // A unit's parameters, but for the last one's, the root's, which were never given up.
+    // The last unit is the root; its parameters are never resharded.
     const bool root = &exchange == &communication.gradients.back();
     if (strategy.regather && !root)
       exchange.again = gather_of(bucket, workload, cluster, strategy, true);
   }
 }
 
-// Parameters in buckets of their own, of which those of the first groups stay gathered.
+// Adds parameters in their own buckets; those of the first groups stay gathered.
 void gather_apart(Communication& communication, const Workload& workload, const Cluster& cluster,
                   const Strategy& strategy) {
   const auto kept = in_groups(workload, strategy.gather_groups, index(strategy.traits.kept_groups));
@@ -95,7 +95,7 @@ void gather_apart(Communication& communication, const Workload& workload, const 
   }
 }
 
-// Owns the parameters that the passes gather, by the ways in which they do.
+// Owns the parameters that the passes gather, and how.
 class Fetched {
  public:
   Fetched(Communication& communication, const Workload& workload, const Cluster& cluster,
@@ -104,8 +104,8 @@ class Fetched {
     communication.fetching = true;
   }
 
-  // Adds what the passes gather. With a second copy it is there once a step has gathered the
-  // parameters, and those that have one go apart.
+  // Adds the passes' gathers. A second copy exists once a step has gathered the parameters; those
+  // with one travel separately.
   void add() {
     const bool second = strategy_.traits.regather_group > 0;
     const bool later = strategy_.each_micro_batch && workload_.micro_batches > 1;
@@ -141,10 +141,10 @@ class Fetched {
   const Workload& workload_;
   const Cluster& cluster_;
   const Strategy& strategy_;
-  std::map<std::vector<int>, std::size_t> places_;  // among the parameters, by tensors
+  std::map<std::vector<int>, std::size_t> places_;  // indices of the parameters, by tensors
 };
 
-// Returns the order of the buckets when the most urgent one goes first, by their predicted times.
+// Returns the order of the buckets if the most urgent one is sent first, by their predicted times.
 std::vector<int> urgent_order(const Communication& communication, const Workload& workload,
                               const Cluster& cluster, const Strategy& strategy) {
   collective::CostCache cache(cluster);
@@ -156,7 +156,7 @@ std::vector<int> urgent_order(const Communication& communication, const Workload
       clock += workload.tensors[index(next)].backward;
     }
     clock += exchange.encode;
-    // What the forward pass needs first became ready last.
+    // The parameters that the forward pass needs first became ready last.
     const Seconds wait = exchange.release < 0 ? 0 : exchange.release - exchange.expected;
     Urgent item{clock + wait, -exchange.bucket.ready, 0, exchange.bucket.bytes};
     for (const Leg& leg : exchange.reduce) item.duration += cache.time(leg.collective);
@@ -165,9 +165,8 @@ std::vector<int> urgent_order(const Communication& communication, const Workload
   return urgent_first(items, strategy.credit);
 }
 
-// Bytes of memory that an outer step moves for each byte of a gradient: to make it of a rank's
-// parameters and those of the last outer step, and to take the step, momentum and what is mixed in
-// included.
+// Memory traffic of an outer step in bytes per byte of a gradient: to make it from a rank's
+// parameters and those of the last outer step, and to take the step, including momentum and mixing.
 struct OuterTraffic {
   double make = 0;
   double apply = 3;  // a mean is two reads and a write
@@ -227,8 +226,8 @@ Communication local_communication(const Workload& workload, const Cluster& clust
 std::vector<std::vector<Exchange>> averaged_parameters(const Workload& workload,
                                                        const Cluster& cluster,
                                                        const Strategy& strategy) {
-  // The fusion is the gradients' where those are exchanged too; parameters then travel as one, and
-  // buffers stay where DDP broadcasts them. An outer step is one of parameters alone.
+  // If gradients are exchanged, the fusion is theirs: parameters travel as one, and buffers stay if
+  // DDP broadcasts them. An outer step is for parameters only.
   const LocalSgd& local = strategy.local_sgd;
   Fusion one;
   one.rule = Fusion::Rule::kOne;

@@ -1,5 +1,5 @@
 // The roofline (core/operators/evaluate.h) predicts the list before and after; a workload's times
-// change by the difference, so measured times stay what fusion is counted from.
+// change by the difference. So fusion counts from measured times.
 #include "core/plan/compute_fusion.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::string milliseconds(Seconds seconds) {
 
 bool has(const OperatorList& list, const std::string& kind) { return count_of(list, kind) > 0; }
 
-// Why a batch-norm form matched nothing.
+// Returns why a batch-norm form has no match.
 std::string batch_norm_reason(const OperatorList& list) {
   if (!has(list, "batch_norm")) return "no batch_norm left to match";
   for (const auto& op : list.operators) {
@@ -53,7 +53,7 @@ double bytes_moved(const OperatorList& list) {
   return sum;
 }
 
-// What both lists cost.
+// Returns the costs of both lists.
 std::pair<operators::StepTimes, operators::StepTimes> costs(const Workload& workload,
                                                             const OperatorList& fused,
                                                             const Device& device) {
@@ -61,7 +61,7 @@ std::pair<operators::StepTimes, operators::StepTimes> costs(const Workload& work
           operators::evaluate_operators(fused, device)};
 }
 
-// A switch with its pass, and why that finds nothing.
+// A switch with its pass, and the reason if that has no match.
 struct Switch {
   const char* knob;
   bool ComputeFusion::*on;
@@ -69,8 +69,8 @@ struct Switch {
   std::string (*nothing)(const OperatorList&);
 };
 
-// Pass after pass, in Paddle's order: what one has fused is no longer there for the next, so the
-// order is part of the result.
+// Passes in Paddle's order: an operator that one has fused is unavailable to the next, so the order
+// is part of the result.
 constexpr Switch kSwitches[] = {
     {"fuse_relu_depthwise_conv", &ComputeFusion::fuse_relu_depthwise_conv, fuse_relu_depthwise_conv,
      [](const OperatorList& list) -> std::string {
@@ -126,7 +126,7 @@ std::optional<Workload> fused_workload(const Workload& workload, const Device& d
   result.update = changed(workload.update, before.update, after.update);
   result.tensors = workload.tensors;
   result.buffers = workload.buffers;
-  // Where a measured wait is shorter than what is saved on it, the rest is taken from those behind.
+  // If fusion saves more than a measured wait, the next waits shrink by the rest.
   Seconds owed = 0;
   for (std::size_t i = 0; i < result.tensors.size(); ++i) {
     const Seconds wait =

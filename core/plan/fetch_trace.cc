@@ -21,7 +21,7 @@ struct Visit {
   Moment at;
 };
 
-// A pass enters or leaves a module.
+// The begin or end of a module in a pass.
 struct Step {
   std::size_t visit = 0;
   bool enters = false;
@@ -31,7 +31,7 @@ bool is_number(std::string_view word) {
   return !word.empty() && word.find_first_not_of("0123456789") == word.npos;
 }
 
-// Owns the modules in the order in which both passes enter and leave them.
+// Owns the sequence of modules that both passes enter and leave.
 class Walk {
  public:
   explicit Walk(const Workload& workload) : workload_(workload) {
@@ -70,7 +70,7 @@ class Walk {
     while (!open_.empty()) leave();
   }
 
-  // Returns the modules that hold a layer, outer ones first, and the layer itself.
+  // Returns the modules that contain a layer, outer ones first, then the layer itself.
   std::vector<std::string> modules_of(const std::string& name) const {
     std::vector<std::string> modules;
     for (std::size_t end = name.find('.'); end != name.npos; end = name.find('.', end + 1)) {
@@ -96,13 +96,13 @@ class Walk {
   }
 
   const Workload& workload_;
-  std::map<std::string, std::vector<int>> own_;  // tensors by module, as they were registered
+  std::map<std::string, std::vector<int>> own_;  // tensors by module, in order of registration
   std::vector<Visit> visits_;
   std::vector<Step> steps_;
   std::vector<std::pair<std::string, std::size_t>> open_;  // modules, outer ones first, and visits
 };
 
-// Owns which parameters are in place while the passes go, and gathers others.
+// Tracks the parameters in place during the passes, and gathers others.
 class Fetching {
  public:
   Fetching(const Workload& workload, const Strategy& strategy)
@@ -141,7 +141,7 @@ class Fetching {
 
   std::int64_t elements(int t) const { return workload_.tensors[index(t)].elements; }
 
-  // Fetches what the module lacks, then parameters of those behind it.
+  // Fetches the module's missing parameters, then those of the next modules.
   void enter(std::size_t v) {
     const Visit& visit = walk_.visits()[v];
     std::vector<int> lacking;
@@ -162,7 +162,7 @@ class Fetching {
     ++entered_;
   }
 
-  // Takes the queue's next parameter, which is used by the visit that it names.
+  // Takes the queue's next parameter; its visit uses it.
   int take() {
     const auto& [t, visit] = queue_[next_++];
     reached_[index(t)] = std::max(reached_[index(t)], static_cast<std::int64_t>(visit));
@@ -199,7 +199,7 @@ class Fetching {
     }
   }
 
-  // Gives up the module's parameters that no later module needs soon.
+  // Releases the module's parameters that no later module needs soon.
   void leave(const Visit& visit) {
     for (const int t : visit.own) {
       const std::size_t place = index(t);
@@ -220,9 +220,9 @@ class Fetching {
   Walk walk_;
   std::vector<char> stays_, in_place_;              // by tensor
   std::vector<std::int64_t> reached_;               // by tensor: the last visit taken for it
-  std::vector<std::size_t> group_;                  // by tensor: one that no visit needed yet
+  std::vector<std::size_t> group_;                  // by tensor: a group not needed so far
   std::vector<std::vector<std::size_t>> uses_;      // by tensor: visits
-  std::vector<std::int64_t> ahead_of_;              // by visit: elements of those before it
+  std::vector<std::int64_t> ahead_of_;              // by visit: elements of earlier visits
   std::vector<std::pair<int, std::size_t>> queue_;  // tensors, and the visits that need them
   std::size_t next_ = 0;                            // of the queue
   std::size_t entered_ = 0;                         // visits

@@ -8,13 +8,13 @@
 
 namespace syncline::plan {
 
-// Fetches of one pass of a micro-batch, by the tensor of their moments: places in
+// Fetches of one pass of a micro-batch, by the tensor of their moments: indices into
 // Communication::fetches.
 struct FetchesOfPass {
   std::vector<std::vector<std::size_t>> asked;
   std::vector<std::vector<std::size_t>> needed;
 
-  // Says if anything is asked for or awaited there.
+  // True if a fetch is asked for or awaited there.
   bool any(std::size_t tensor) const { return !asked[tensor].empty() || !needed[tensor].empty(); }
 };
 FetchesOfPass fetches_of_pass(const Communication& communication, std::size_t tensors,

@@ -45,7 +45,7 @@ void ForwardPass::again(const std::vector<OpId>& done) {
   build_.compute(Phase::kForward, workload_.forward, 0, -1, done);
 }
 
-// Puts the pass as one piece, which waits for all that is gathered.
+// Adds the pass as one piece, which waits for all gathers.
 void ForwardPass::whole() {
   const OpId op = build_.compute(Phase::kForward, workload_.forward);
   if (!sharded_) return;
@@ -56,7 +56,7 @@ void ForwardPass::whole() {
   }
 }
 
-// Puts a segment behind the update of its parameters.
+// Adds a segment after the update of its parameters.
 void ForwardPass::updated(const Segment& segment) {
   OpId lead = -1;
   double share = 0;
@@ -72,7 +72,7 @@ void ForwardPass::updated(const Segment& segment) {
   if (!segment.awaited.empty()) waits_.push_back({lead < 0 ? op : lead, segment.awaited});
 }
 
-// Copies buckets out once they have arrived, ahead of the layers that need them.
+// Copies buckets out once they have arrived, before the layers that need them.
 void ForwardPass::copy_out_of_last_step(const std::vector<std::size_t>& awaited) {
   for (const auto b : awaited) {
     const Seconds seconds = buckets_.exchange(b).copy_out;
@@ -82,7 +82,7 @@ void ForwardPass::copy_out_of_last_step(const std::vector<std::size_t>& awaited)
   }
 }
 
-// Cuts the pass where a layer needs buckets that no layer before it did.
+// Cuts the pass before each layer that needs buckets not needed so far.
 std::vector<ForwardPass::Segment> ForwardPass::segments() const {
   std::vector<Segment> list;
   std::vector<char> seen(buckets_.count(), 0);
@@ -107,7 +107,7 @@ std::vector<ForwardPass::Segment> ForwardPass::segments() const {
   return list;
 }
 
-// Puts the pass of a later micro-batch with its gathers, which are all asked for behind `begun`.
+// Adds the pass of a later micro-batch with its gathers, which all start after `begun`.
 void ForwardPass::gathered(const std::vector<OpId>& begun) {
   const auto list = segments();
   std::vector<std::vector<OpId>> brought(list.size());
@@ -125,7 +125,7 @@ void ForwardPass::gathered(const std::vector<OpId>& begun) {
   }
 }
 
-// Gathers one bucket's parameters behind `ahead`. Returns the operation that brings them in.
+// Gathers one bucket's parameters after `ahead`. Returns the operation that brings them in.
 OpId ForwardPass::gather(std::size_t b, std::size_t place, std::vector<OpId> ahead) {
   const Exchange& exchange = buckets_.exchange(b);
   const std::size_t number = buckets_.in_plan(b);
@@ -134,8 +134,8 @@ OpId ForwardPass::gather(std::size_t b, std::size_t place, std::vector<OpId> ahe
   return build_.receive(number, exchange, sent);
 }
 
-// Puts the pass behind `begun`, or behind the step before if that is empty. It is cut at layers
-// that ask for parameters, which they do behind the layers so far, or wait for them.
+// Adds the pass after `begun`, or after the previous step if that is empty. It is cut at layers
+// that wait for parameters or ask for them; these gathers follow the layers so far.
 void ForwardPass::fetching(const std::vector<OpId>& begun) {
   const bool first = begun.empty();
   const auto fetches = fetches_of_pass(communication_, workload_.tensors.size(), false, first);
@@ -162,7 +162,7 @@ void ForwardPass::fetching(const std::vector<OpId>& begun) {
   }
 }
 
-// Returns the buckets that bring parameters behind the update, which stay in place.
+// Returns the buckets that bring parameters after the update and stay in place.
 std::vector<std::size_t> ForwardPass::awaited_in_place() const {
   std::vector<std::size_t> list;
   for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
@@ -174,7 +174,7 @@ std::vector<std::size_t> ForwardPass::awaited_in_place() const {
   return list;
 }
 
-// Gathers parameters behind `ahead`, and behind their update if that is the step's before.
+// Gathers parameters after `ahead`, and in a step's first pass after their update.
 OpId ForwardPass::fetch(const Fetch& fetch, std::vector<OpId> ahead, bool updated_before) {
   const std::size_t b = buckets_.gradients() + fetch.parameters;
   const std::size_t number = buckets_.in_plan(b);

@@ -1,4 +1,4 @@
-// The forward pass of a step, by layers where it may begin before all parameters are in.
+// The forward pass of a step, by layers if it may begin before all parameters are in place.
 #pragma once
 
 #include <cstddef>
@@ -18,40 +18,39 @@ struct ForwardLayer {
   Seconds seconds = 0;
 };
 
-// First layer first. A layer is a run of gradients whose names agree up to the last dot, and takes
-// its tensors' forward_times.
+// Returns layers, the first one first. A layer is a run of gradients with the same name up to the
+// last dot, and takes its tensors' forward_times.
 std::vector<ForwardLayer> forward_layers(const Workload& workload);
 
-// An operation that waits for buckets of the step before.
+// An operation that waits for buckets of the previous step.
 struct NextStepWait {
   OpId op = 0;
   std::vector<std::size_t> buckets;
 };
 
 // Owns the forward passes of a step: their cuts into segments, the gathers among them, and their
-// waits for the step before.
+// waits for the previous step.
 class ForwardPass {
  public:
   ForwardPass(Builder& build, const Workload& workload, const Communication& communication,
               const StepBuckets& buckets);
 
-  // Puts the pass that begins a step. Within a step it is one piece. Across steps it is cut where a
-  // layer needs buckets that no layer before it has waited for: layers between two cuts are one
-  // segment, with the update of the buckets that the segment waited for ahead of it.
+  // Adds the pass that begins a step. Within a step it is one piece. Across steps it is cut before
+  // each layer that needs buckets not awaited so far. The layers between two cuts are one segment;
+  // the update of the buckets that it awaits precedes it.
   void begin_step();
 
-  // Puts the pass of a later micro-batch of one step, behind `done`. If parameters are given up
-  // after each backward pass, they are gathered for it again.
+  // Adds the pass of a later micro-batch of one step, after `done`. Parameters that are resharded
+  // after each backward pass are gathered for it again.
   void again(const std::vector<OpId>& done);
 
   const std::vector<NextStepWait>& waits() const { return waits_; }
 
-  // Returns the gathers that the micro-batch's forward pass asked for, by fetch; -1: it did not.
+  // Returns the gathers that the micro-batch's forward pass began, by fetch; -1: none.
   const std::vector<OpId>& fetched() const { return fetched_; }
 
  private:
-  // Layers that begin together, and the buckets that the first of them needs and none before it
-  // did.
+  // Layers that begin together, and the buckets that are first needed by the first of them.
   struct Segment {
     ForwardLayer layers;
     std::vector<std::size_t> awaited;

@@ -23,7 +23,7 @@ std::string_view layer_key(std::string_view name, Fusion::LayerKey key) {
   return name.substr(0, dot);
 }
 
-// Layers in first-seen order; their tensors need not be neighbours.
+// Returns layers in first-seen order; their tensors need not be neighbours.
 Parts layers(const std::vector<const Tensor*>& tensors, const std::vector<int>& candidates,
              Fusion::LayerKey key) {
   Parts groups;
@@ -38,8 +38,8 @@ Parts layers(const std::vector<const Tensor*>& tensors, const std::vector<int>& 
 }
 
 // Merges units (tensors or layers) until a limit is reached (close: after) or would be exceeded
-// (before, where a unit above the limit goes alone). The size test uses the tensors' bytes without
-// padding, as frameworks do; the first bucket may have a limit of its own, as DDP's has.
+// (before; a unit above the limit travels by itself). The size test uses the tensors' bytes without
+// padding, as frameworks do; the first bucket may have its own limit, as in DDP.
 Parts merge(const std::vector<const Tensor*>& tensors,
             const std::vector<std::span<const int>>& units, const Fusion& fusion) {
   constexpr auto kNoLimit = std::numeric_limits<std::int64_t>::max();
@@ -72,7 +72,7 @@ Parts merge(const std::vector<const Tensor*>& tensors,
   return groups;
 }
 
-// Inclusive end indices; an end past the last gradient closes nothing.
+// Splits at inclusive end indices; an end past the last gradient has no effect.
 Parts split_at(const std::vector<int>& candidates, const std::vector<std::int64_t>& ends) {
   Parts groups;
   std::size_t begin = 0;
@@ -87,13 +87,13 @@ Parts split_at(const std::vector<int>& candidates, const std::vector<std::int64_
   return groups;
 }
 
-// Groups as they are listed; a candidate in none goes alone, what is not a candidate is left out.
+// Returns groups as listed; a candidate in none travels by itself, other tensors are left out.
 Parts as_listed(std::size_t tensors, const std::vector<int>& candidates, const Parts& listed) {
   Parts groups;
   groups.reserve(candidates.size());
   std::vector<char> left(tensors, 0);
   for (const int tensor : candidates) left.at(index(tensor)) = 1;
-  const auto take = [&](int tensor) {  // a list may name what is not there
+  const auto take = [&](int tensor) {  // a list may name missing tensors
     return index(tensor) < left.size() && std::exchange(left[index(tensor)], 0) == 1;
   };
   for (const auto& list : listed) {
@@ -109,7 +109,7 @@ Parts as_listed(std::size_t tensors, const std::vector<int>& candidates, const P
 
 Bytes multiple(Bytes bytes, Bytes unit) { return (bytes + unit - 1) / unit * unit; }
 
-// Returns a tensor's place in a bucket of elements of `size` bytes.
+// Returns the padded bytes of a tensor in a bucket with elements of `size` bytes.
 Bytes padded(const Tensor& tensor, const Fusion& fusion, const BucketTraits& traits, Bytes size) {
   Bytes bytes = tensor.elements * size;
   if (traits.pad_rows > 1 && !tensor.shape.empty()) {
@@ -238,7 +238,7 @@ std::vector<std::vector<int>> mg_wfbp_groups(const std::vector<Seconds>& ready,
                                              const std::function<Seconds(Bytes)>& cost,
                                              Bytes least) {
   std::vector<std::vector<int>> groups;
-  Seconds free = 0;  // when the groups before the open one are through
+  Seconds free = 0;  // when the groups before the open one are done
   Bytes open = 0;
   for (std::size_t i = 0; i < ready.size(); ++i) {
     if (i > 0) {
@@ -265,7 +265,7 @@ std::vector<Release> tick_releases(const std::vector<Seconds>& ready,
   std::size_t next = 0;
   while (next < ready.size()) {
     const double cycles = std::max(0.0, std::ceil((ready[next] - phase) / cycle));
-    // Rounding must not put a gradient's own tick before it.
+    // Rounding must not move a gradient's own tick before it.
     const Seconds time = std::max(phase + cycles * cycle, ready[next]);
     std::deque<int> there;
     while (next < ready.size() && ready[next] <= time) there.push_back(static_cast<int>(next++));

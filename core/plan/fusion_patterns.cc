@@ -13,8 +13,8 @@ bool half_channels_last(const Operator& op) {
   return op.dtype == DType::kFp16 && op.layout == Layout::kNhwc;
 }
 
-// Folds every chain of operators of these kinds, each of which alone reads the one before it, into
-// its last one, where `guard` holds for the operator at `guarded` of them.
+// Folds every chain of operators of these kinds into its last one. In a chain each operator is the
+// only reader of the previous one. `guard` must hold for the operator at index `guarded`.
 using Guard = bool (*)(const Operator&);
 int fold_chains(OperatorGraph& graph, const std::vector<std::string>& kinds,
                 const std::string& fused, Guard guard, std::size_t guarded = 0) {
@@ -38,7 +38,7 @@ bool always(const Operator&) { return true; }
 
 // --- fuse_gemm_epilogue_pass.cc
 
-// matmul_v2 -> elementwise_add (its first input), the second one being a bias.
+// Returns the edge matmul_v2 -> elementwise_add (its first input) if the second input is a bias.
 OperatorLink bias_of(const OperatorGraph& graph, int product) {
   if (graph.at(product).columns == 0) return {};
   const OperatorLink link = link_to(graph, product, "elementwise_add");
@@ -50,8 +50,8 @@ OperatorLink bias_of(const OperatorGraph& graph, int product) {
   return bias ? link : OperatorLink{};
 }
 
-// Returns the activation that alone reads the sum, but for its own gradient; its columns must suit
-// cublasLt, which keeps relu's mask in words of 128 bits and gelu's input in vectors of 8.
+// Returns the activation that is the sum's only reader except its own gradient. Its columns must
+// suit cublasLt, which keeps relu's mask in words of 128 bits and gelu's input in vectors of 8.
 OperatorLink epilogue_activation(const OperatorGraph& graph, int sum, std::int64_t columns) {
   struct Row {
     const char* kind;
@@ -70,7 +70,7 @@ OperatorLink epilogue_activation(const OperatorGraph& graph, int sum, std::int64
   return {};
 }
 
-// What the products' gradients need to know of the forward pass: outputs of fused activations.
+// Fuses products forward. Adds outputs of fused activations to `activated`, for the gradients.
 int fuse_products(OperatorGraph& graph, std::set<int>& activated) {
   int count = 0;
   for (int op = 0; op < graph.size(); ++op) {
@@ -113,15 +113,15 @@ int fuse_product_gradients(OperatorGraph& graph, const std::set<int>& activated)
 
 // --- fuse_optimizer_op_pass.cc
 
-// The operators of one kind, and what would stand in the way of fusing them.
+// The operators of one kind, and properties that prevent their fusion.
 struct Updates {
   int operators = 0;
-  std::vector<int> dense;  // those that update by a dense gradient
+  std::vector<int> dense;  // those with a dense gradient
   std::set<DType> dtypes;  // of their gradients
   bool direct = true;      // each reads a gradient itself, not its cast
 };
 
-// `tensor_of`: by value, the tensor whose gradient it is, or -1.
+// Returns the updates. `tensor_of`: by value, the tensor with this gradient, or -1.
 Updates updates_of(const OperatorGraph& graph, const std::string& kind, const Workload& workload,
                    const std::vector<int>& tensor_of) {
   Updates updates;
@@ -145,7 +145,7 @@ Updates updates_of(const OperatorGraph& graph, const std::string& kind, const Wo
   return updates;
 }
 
-// Returns whether one of the operators reads what another of them writes.
+// True if one of the operators reads another's output.
 bool dependent(const OperatorGraph& graph, const std::vector<int>& ops) {
   return std::ranges::any_of(ops, [&](int op) {
     return std::ranges::any_of(graph.at(op).outputs, [&](const Operand& output) {
@@ -156,7 +156,7 @@ bool dependent(const OperatorGraph& graph, const std::vector<int>& ops) {
   });
 }
 
-// Why the pass leaves them as they are; empty where it fuses them.
+// Returns why the pass leaves them unfused; empty if it fuses them.
 std::string refusal_of(const OperatorGraph& graph, const Updates& updates) {
   if (updates.dense.size() <= 1) return "there are not two to fuse";
   if (dependent(graph, updates.dense)) return "one reads what another writes";
@@ -175,14 +175,14 @@ FusionMatch fuse_relu_depthwise_conv(OperatorGraph& graph, const Workload&) {
     for (const auto& input : std::vector<Operand>(graph.at(conv).inputs)) {
       const int relu = graph.writer(input.value);
       if (!graph.is(relu, "relu")) continue;
-      // Besides the convolution only the two gradients may read the relu's output.
+      // Only the convolution and the two gradients may read the relu's output.
       const int conv_grad = reader_of_kind(graph, input.value, "depthwise_conv2d_grad");
       const int relu_grad = reader_of_kind(graph, input.value, "relu_grad");
       const bool inside = std::ranges::all_of(graph.readers(input.value), [&](int reader) {
         return reader == conv || reader == conv_grad || reader == relu_grad;
       });
       if (!inside) continue;
-      // In both directions or not at all: half a fusion would leave a gradient without its input.
+      // Fused in both directions or neither: half a fusion would leave a gradient without input.
       const OperatorLink back =
           conv_grad >= 0 ? link_to(graph, conv_grad, "relu_grad") : OperatorLink{};
       const bool both = back.found() && back.reader == relu_grad;
@@ -220,7 +220,7 @@ FusionMatch fuse_bn_add_act(OperatorGraph& graph, const Workload&) {
   return count;
 }
 
-// In the order of the pass: what comes before the sum first, then what comes behind it.
+// Fuses in the order of the pass: first operators before the sum, then those after it.
 FusionMatch fuse_elewise_add_act(OperatorGraph& graph, const Workload&) {
   constexpr std::array<const char*, 3> kActivations{"relu", "scale", "tanh"};
   const std::string fused = "fused_elemwise_add_activation";
@@ -246,7 +246,7 @@ FusionMatch fuse_gemm_epilogue(OperatorGraph& graph, const Workload&) {
   return count;
 }
 
-// fuse_optimizer_op_pass.cc, tried on adam, sgd and momentum in this order; one kind is fused.
+// Follows fuse_optimizer_op_pass.cc: tried on adam, sgd and momentum in order; one kind is fused.
 FusionMatch fuse_all_optimizers(OperatorGraph& graph, const Workload& workload) {
   std::vector<int> tensor_of(workload.operators.values.size(), -1);
   for (std::size_t i = 0; i < workload.operators.gradients.size(); ++i) {
@@ -266,7 +266,7 @@ FusionMatch fuse_all_optimizers(OperatorGraph& graph, const Workload& workload) 
       graph.join(updates.dense, "fused_" + kind);
       return {.detail = found + "they become one"};
     }
-    // Of several that are refused the first is reported.
+    // The first refusal is reported.
     if (std::exchange(none, false)) refused.detail = found + "none is fused: " + refusal;
   }
   return refused;

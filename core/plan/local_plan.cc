@@ -23,7 +23,7 @@ collective::Groups in_every_block(collective::Groups groups, int block, int rank
   return groups;
 }
 
-// One step of a rank, or of a group whose gradients are exchanged in it.
+// Returns one step of a rank, or of a group that exchanges gradients in it.
 Plan local_step(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                 const Communication& communication) {
   const int group = strategy.local_sgd.subgroup;
@@ -64,7 +64,7 @@ class LocalPlan {
   Plan make(const Plan& step, int period, std::vector<std::vector<Exchange>> fragments) {
     build_.plan.steps = period;
     build_.plan.streams = step.streams;
-    // What travels beside training must not hold up the gradients inside a group.
+    // Fragments that travel during training must not delay the gradients inside a group.
     if (local_.delay > 0) own_stream_ = build_.plan.streams++;
     arrived_.resize(fragments.size());
     const int count = static_cast<int>(fragments.size());
@@ -83,7 +83,7 @@ class LocalPlan {
   }
 
  private:
-  // A step behind the last one. What it left to its predecessor waits for that in the same period.
+  // Adds a step. Its waits for the previous period become waits for the previous step.
   void append(const Plan& step) {
     auto& ops = build_.plan.ops;
     auto& buckets = build_.plan.buckets;
@@ -107,14 +107,14 @@ class LocalPlan {
       }
       ops.push_back(std::move(op));
     }
-    // The first step's wait for the last one's.
+    // The first step waits for the period's last one.
     if (build_.step + 1 < build_.plan.steps) return;
     for (const OpId id : from_before_) {
       shift(ops[index(id)].after_previous, base);
     }
   }
 
-  // The host waits for the computation, and every bucket of the fragment sets out.
+  // Sends every bucket of the fragment once the host has waited for the computation.
   void send(std::size_t fragment, const std::vector<Exchange>& exchanges) {
     OpId ready = build_.last_computed();
     if (waits()) ready = build_.wait_for_host(host_sync_);
@@ -128,7 +128,7 @@ class LocalPlan {
     }
   }
 
-  // The host waits again, and the mean or the outer step is taken.
+  // Applies the mean or the outer step after the host has waited again.
   void apply(std::size_t fragment, const std::vector<Exchange>& exchanges) {
     std::vector<OpId> done = std::exchange(arrived_[fragment], {});
     if (waits()) done = {build_.wait_for_host(host_sync_, std::move(done))};

@@ -12,13 +12,13 @@
 
 namespace syncline::plan {
 
-// Applies fragment f of P behind step (f + 1) * period / P, and sends it `delay` steps before, both
-// counted from the period's begin, as torchft's DiLoCo does (local_sgd.py). `averaged` false: a run
-// ends before the averaging.
+// Plans a period: applies fragment f of P after step (f + 1) * period / P, and sends it `delay`
+// steps earlier. Both count from the period's begin, as in torchft's DiLoCo (local_sgd.py).
+// `averaged` false: the run ends before the averaging.
 Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                 const TrainingPoint& point, std::int64_t period, bool averaged);
 
-// Plans the same with steps that each take `step` as a whole, whatever a group exchanges in them.
+// Plans the same with steps of duration `step`, for any exchange inside groups.
 Plan local_plan_of_steps(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                          Seconds step);
 

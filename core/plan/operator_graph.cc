@@ -7,7 +7,7 @@
 namespace syncline::plan {
 namespace {
 
-// One entry a value: a kernel that needs it twice for the same elements reads it once.
+// Adds an operand, one per value: a kernel reads a value once for all its uses of an element.
 void merge(std::vector<Operand>& operands, const Operand& operand) {
   for (auto& present : operands) {
     if (present.value != operand.value) continue;
@@ -46,8 +46,8 @@ void OperatorGraph::fold(int first, int second, int value, const std::string& ki
   Operator& from = edit(first);
   Operator& into = edit(second);
   const auto link = std::ranges::find(into.inputs, value, &Operand::value);
-  // The edge goes. Where `second` passed over the value several times, it now passes over what
-  // `first` made it from, once for each further pass.
+  // The edge disappears. Passes of `second` over the value after the first become passes over the
+  // inputs of `first`.
   const int again = std::max(0, link->passes - 1);
   into.inputs.erase(link);
   forget_reader(value, second);
@@ -59,11 +59,11 @@ void OperatorGraph::fold(int first, int second, int value, const std::string& ki
     if (!reads(second, input.value)) readers_[index(input.value)].push_back(second);
     merge(into.inputs, input);
   }
-  // An output that took over the memory of `value` has to be written now.
+  // An output that reused the memory of `value` has to be written now.
   for (auto& output : into.outputs) {
     if (output.passes == 0 && !kept) output.passes = 1;
   }
-  // Outputs move to the fused operator; the value between the two only where others read it.
+  // Outputs move to the fused operator; `value` only if others read it.
   for (const auto& output : from.outputs) {
     if (output.value == value && !kept) {
       writers_[index(value)] = -1;
@@ -114,8 +114,8 @@ void OperatorGraph::replace_input(int op, int old_value, int new_value) {
   if (!reads(op, new_value)) readers_[index(new_value)].push_back(op);
 }
 
-// A fused operator stands where its last part stood; where a reader comes before that, it moves
-// up. The stack holds operators that wait for the writers above them.
+// Orders the operators: a fused one has the place of its last part, or moves up before its first
+// reader. The stack holds operators that wait for the writers above them.
 OperatorList OperatorGraph::finish() && {
   std::vector<Operator> ordered;
   std::vector<char> done(list_.operators.size(), 0);

@@ -1,5 +1,5 @@
-// An operator list as a graph that can be rewritten: who writes a value, who reads it, and how two
-// operators become one.
+// An operator list as a graph that can be rewritten: the writer and the readers of a value, and the
+// fusion of two operators into one.
 #pragma once
 
 #include <string>
@@ -15,20 +15,20 @@ class OperatorGraph {
   explicit OperatorGraph(const OperatorList& list);
 
   int size() const { return static_cast<int>(list_.operators.size()); }
-  // Of an operator that was folded into another one: an empty kind.
+  // Returns an operator; its kind is empty once it was folded into another one.
   const Operator& at(int op) const { return list_.operators[index(op)]; }
   bool is(int op, const std::string& kind) const { return op >= 0 && at(op).kind == kind; }
   const Value& value(int id) const { return list_.values[index(id)]; }
 
   int writer(int value) const { return writers_[index(value)]; }  // or -1
   const std::vector<int>& readers(int value) const { return readers_[index(value)]; }
-  // Returns the one operator that reads the value, or -1 where none or several do.
+  // Returns the single operator that reads the value, or -1 for none or several.
   int only_reader(int value) const;
   bool reads(int op, int value) const;
 
-  // Folds `first` into `second`, which reads its `value`: one kernel does the work of both, for
-  // each pass over `value` with one over what it was made from. `value` itself is written only if
-  // others read it. The result stands for `second` and is called `kind`.
+  // Folds `first` into `second`, which reads its `value`. One kernel does the work of both; each
+  // pass over `value` becomes one over the inputs of `first`. `value` itself is written only if
+  // other operators read it. The result replaces `second` and is called `kind`.
   void fold(int first, int second, int value, const std::string& kind);
 
   // Folds any number of independent operators into the first of them.
@@ -36,8 +36,7 @@ class OperatorGraph {
 
   void replace_input(int op, int old_value, int new_value);
 
-  // Returns the operators that are left, each behind those whose values it reads, otherwise in
-  // order.
+  // Returns the remaining operators, each after those that write its inputs, otherwise in order.
   OperatorList finish() &&;
 
  private:
@@ -49,7 +48,7 @@ class OperatorGraph {
   std::vector<std::vector<int>> readers_;
 };
 
-// An edge that a pattern may take in: a value that one operator alone reads.
+// An edge that a pattern may take in: a value with a single reader.
 struct OperatorLink {
   int value = -1;
   int reader = -1;
@@ -57,8 +56,7 @@ struct OperatorLink {
   bool found() const { return reader >= 0; }
 };
 
-// Returns the first of an operator's outputs that one operator alone reads, and that one of this
-// kind.
+// Returns the first of an operator's outputs with a single reader, if that is of this kind.
 OperatorLink link_to(const OperatorGraph& graph, int op, const std::string& kind);
 
 // Returns a reader of `value` that is of this kind, or -1.

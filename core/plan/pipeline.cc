@@ -17,10 +17,10 @@
 namespace syncline::plan {
 namespace {
 
-// Of the backward pass, the weights' gradients: half of a matrix product's.
+// Share of the weights' gradients in the backward pass: half of a matrix product's.
 constexpr double kWeights = 0.5;
 
-// A stage's forward passes: micro-batches in groups as large as the pipeline, chunk after chunk.
+// Returns a stage's forward passes: groups of `pipeline` micro-batches, chunk after chunk.
 std::vector<Pass> forward_passes(const Parallel& parallel, int micro_batches) {
   const bool in_groups = parallel.schedule == Schedule::kInterleaved;
   const int group = in_groups ? parallel.pipeline : micro_batches;
@@ -35,7 +35,7 @@ std::vector<Pass> forward_passes(const Parallel& parallel, int micro_batches) {
   return passes;
 }
 
-// Forward passes ahead of the first backward pass.
+// Returns the number of forward passes before the first backward pass.
 std::size_t warmup(const Parallel& parallel, std::size_t passes, int stage) {
   const int behind = parallel.pipeline - 1 - stage;
   int count = behind;
@@ -48,11 +48,11 @@ std::size_t warmup(const Parallel& parallel, std::size_t passes, int stage) {
 
 struct Some {
   Workload workload;
-  std::vector<int> tensors;  // of the whole, by its own
+  std::vector<int> tensors;  // index in the whole, by own index
 };
 
-// Returns the tensors of one part, with their computation. `without`: the whole, but for what it is
-// made of.
+// Returns the tensors of one part, with their computation. `without`: the whole workload without
+// tensors, buffers and operators.
 Some part_of(const Workload& whole, const Workload& without, const std::vector<Seconds>& forward,
              int number) {
   Some part{without, {}};
@@ -69,7 +69,7 @@ Some part_of(const Workload& whole, const Workload& without, const std::vector<S
   return part;
 }
 
-// Dense gradients or an expert's, each with the time since the one before of its kind.
+// Returns dense gradients or an expert's, each with the time since the previous one of its kind.
 Some kind_of(const Workload& whole, bool expert) {
   Some kind;
   kind.workload = whole;
@@ -85,7 +85,7 @@ Some kind_of(const Workload& whole, bool expert) {
   return kind;
 }
 
-// Among the ranks of one stage that sum a gradient: every `step`-th of the stage's.
+// Moves groups to the ranks of one stage that sum a gradient: every `step`-th of the stage's.
 void place_in_stage(collective::Collective& collective, const Cluster& cluster,
                     const Parallel& parallel, int stage, int step) {
   const int apart = step * (parallel.pipeline_inside ? parallel.pipeline : 1);
@@ -103,8 +103,8 @@ void place_in_stage(collective::Collective& collective, const Cluster& cluster,
   if (collective.nccl) collective::choose_algorithm(collective, collective::kNcclName, cluster);
 }
 
-// Of so many neighbours that sum a dense gradient, those that sum one expert's: one where as many
-// share the experts. 0: they come out uneven.
+// Returns how many of `neighbours` that sum a dense gradient sum one expert's too; one if they
+// divide the ranks that share the experts. 0: uneven.
 int experts_among(const Parallel& parallel, int neighbours) {
   const int block = neighbours * exchange_step(parallel, false);
   const int apart = exchange_step(parallel, true);
@@ -112,8 +112,7 @@ int experts_among(const Parallel& parallel, int neighbours) {
   return apart % block == 0 ? 1 : 0;
 }
 
-// Returns the strategy for some of the tensors: groups that name tensors name these, by their new
-// places.
+// Returns the strategy for some of the tensors: groups list these, by their new indices.
 Strategy among(const Strategy& strategy, const std::vector<int>& tensors) {
   Strategy own = strategy;
   const auto here = [&](int tensor) { return std::ranges::binary_search(tensors, tensor); };
@@ -132,7 +131,7 @@ Strategy among(const Strategy& strategy, const std::vector<int>& tensors) {
   return own;
 }
 
-// What the gradients of one kind take, their tensors numbered as in the whole.
+// Returns the communication of gradients of one kind, with tensor indices of the whole.
 Communication communication_of_kind(const Workload& whole, const Cluster& cluster,
                                     const Parallel& parallel, const Strategy& strategy,
                                     const TrainingPoint& point, int stage, bool expert) {
@@ -162,7 +161,7 @@ Communication communication_of_kind(const Workload& whole, const Cluster& cluste
   return communication;
 }
 
-// Of all gradients that a stage sums, in the order in which they become ready.
+// Returns the communication of all gradients that a stage sums, in the order of readiness.
 Communication communication_of_stage(const Workload& whole, const Cluster& cluster,
                                      const Parallel& parallel, const Strategy& strategy,
                                      const TrainingPoint& point, int stage) {
@@ -188,27 +187,27 @@ Communication communication_of_stage(const Workload& whole, const Cluster& clust
   return both;
 }
 
-// One part's step by itself, from which the stages' passes are cut.
+// The step of one part by itself; the stages' passes are cut from it.
 struct Template {
   Plan plan;
   StepCut cut;
   Seconds forward = 0;
-  Seconds backward = 0;  // without the weights' gradients where those are a pass of their own
+  Seconds backward = 0;  // without the weights' gradients if these are separate passes
   Seconds weights = 0;
   int first_tensor = 0;
   int first_bucket = 0;
   int stage = 0;
-  std::vector<OpId> ids;  // by operation: in the whole, where it was put last
+  std::vector<OpId> ids;  // by operation: its latest copy in the whole
 };
 
-// The whole plan, as its stages' operations are put one by one.
+// The whole plan; the stages' operations are added one by one.
 class StagedPlan {
  public:
-  // The operations of a part that are put: all, its backward pass with what that gathers, or the
+  // The operations of a part to add: all, its backward pass with that pass's gathers, or the
   // exchange of its gradients.
   enum class Which { kAll, kPass, kExchanges };
 
-  // `streams`: of a stage, without those that send.
+  // Prepares an empty plan. `streams`: of a stage, without those that send.
   StagedPlan(const Parallel& parallel, const Cluster& cluster, int streams)
       : parallel_(parallel),
         cluster_(cluster),
@@ -224,7 +223,7 @@ class StagedPlan {
 
   // Returns the last computation of a stage so far; -1: none.
   OpId computed(int stage) const { return computed_[index(stage)]; }
-  // Makes the next computation of a stage wait for what it sends.
+  // Makes the next computation of a stage wait for its send.
   void wait_for_send(int stage, OpId sent) { sending_[index(stage)] = sent; }
 
   OpId add(int stage, StreamId stream, const Work& work, std::vector<OpId> after) {
@@ -239,7 +238,7 @@ class StagedPlan {
   }
 
   // Adds a collective between each rank of a stage and its peer in another. `forward`: on the
-  // stream of activations, or that of their gradients.
+  // stream of activations, otherwise on that of their gradients.
   OpId add_pair(collective::CollectiveKind kind, int from, int to, Bytes bytes, bool forward,
                 std::vector<OpId> after) {
     const auto [known, fresh] = pairs_.try_emplace({kind, from, to, bytes});
@@ -253,9 +252,8 @@ class StagedPlan {
     return add(from, streams_ + (forward ? 0 : 1), known->second, std::move(after));
   }
 
-  // Puts operations [begin, end) of a part's own step, or those of them that are asked for; its
-  // first computation, and each exchange put apart from its pass, waits for `input`. Returns the
-  // last one that computes.
+  // Adds operations [begin, end) of a part's own step, or the selected ones. The first computation,
+  // and each exchange added without its pass, waits for `input`. Returns the last computation.
   OpId put(Template& part, OpId begin, OpId end, OpId input, Which which = Which::kAll) {
     OpId last = input;
     for (OpId id = begin; id < end; ++id) {
@@ -263,7 +261,7 @@ class StagedPlan {
       if (!is_of(op, which)) continue;
       std::vector<OpId> after;
       for (const OpId before : op.after) {
-        // A pass does not wait for exchanges that come behind it.
+        // A pass does not wait for exchanges that come after it.
         const bool later =
             which == Which::kPass && before >= begin && !is_of(part.plan.ops[index(before)], which);
         if (!later) after.push_back(part.ids[index(before)]);
@@ -283,7 +281,7 @@ class StagedPlan {
     return last;
   }
 
-  // Lets operations wait for those of the step before, and gives the plan away.
+  // Makes operations wait for those of the previous step, and returns the plan.
   Plan finish(std::vector<Bucket> buckets) {
     for (const Waiting& one : waiting_) {
       for (const OpId before : one.part->plan.ops[index(one.op)].after_previous) {
@@ -297,7 +295,7 @@ class StagedPlan {
  private:
   static constexpr int kSends = 2;  // streams: activations and their gradients
 
-  // An operation that waits for those of the step before, once all are put.
+  // An operation that will wait for those of the previous step, once all are added.
   struct Waiting {
     OpId put = 0;
     const Template* part = nullptr;
@@ -309,7 +307,7 @@ class StagedPlan {
     return which == Which::kAll || pass == (which == Which::kPass);
   }
 
-  // Changes numbers of tensors and buckets from the part's to the whole's.
+  // Changes indices of tensors and buckets from the part's to the whole's.
   static void shift(Work& work, const Template& part) {
     if (auto* compute = std::get_if<Compute>(&work); compute != nullptr && compute->last >= 0) {
       compute->first += part.first_tensor;
@@ -333,14 +331,14 @@ class StagedPlan {
   const Cluster& cluster_;
   int streams_;
   Plan plan_;
-  std::vector<OpId> sending_;  // by stage: what its next computation waits for
-  // By kind, sender, receiver and bytes: each micro-batch sends the same.
+  std::vector<OpId> sending_;  // by stage: the send that its next computation awaits
+  // Collectives by kind, sender, receiver and bytes: each micro-batch sends the same.
   std::map<std::tuple<collective::CollectiveKind, int, int, Bytes>, collective::Collective> pairs_;
   std::vector<OpId> computed_;  // by stage: the last computation so far
   std::vector<Waiting> waiting_;
 };
 
-// Walks through the stages' passes, each of which is a part's pass cut from its step.
+// Walks through the stages' passes; each is a part's pass cut from its step.
 class PassWalk {
  public:
   PassWalk(const Workload& workload, const Strategy& strategy, StagedPlan& plan,
@@ -355,12 +353,12 @@ class PassWalk {
         arrived_(index(parallel_.parts() * micro_batches_), -1),
         returned_(arrived_) {}
 
-  // Returns whether gradients are exchanged once a stage's passes are over.
+  // True if gradients are exchanged once a stage's passes are over.
   static bool after_passes(const Strategy& strategy) {
     return strategy.after_passes || !strategy.overlap;
   }
 
-  // Puts all passes. Each stage goes on as soon as its next pass has its input in the plan.
+  // Adds all passes. Each stage goes on as soon as the input of its next pass is in the plan.
   void walk_passes() {
     std::vector<std::vector<Pass>> passes;
     for (int s = 0; s < parallel_.pipeline; ++s) {
@@ -389,7 +387,7 @@ class PassWalk {
 
   bool splits_backward() const { return parallel_.schedule == Schedule::kZeroBubble; }
 
-  // Puts a pass; false: its input is not there yet.
+  // Adds a pass; false: its input is not in the plan so far.
   bool walk(const Pass& pass, int stage) {
     const int part = pass.chunk * parallel_.pipeline + stage;
     const bool forward = pass.kind == Pass::Kind::kForward;
@@ -429,7 +427,7 @@ class PassWalk {
                      input < 0 ? std::vector<OpId>{} : std::vector{input});
   }
 
-  // Sends a pass's result to the next stage, or to the one before. Unless sends overlap, this
+  // Sends a pass's result to the next stage, or to the previous one. Unless sends overlap, this
   // stage's next pass waits for it.
   void send(const Pass& pass, int part, OpId done) {
     const bool forward = pass.kind == Pass::Kind::kForward;
@@ -451,10 +449,10 @@ class PassWalk {
   StagedPlan& plan_;
   std::vector<Template>& parts_;
   std::vector<OpId> arrived_;   // by part and micro-batch: when the next part may go on,
-  std::vector<OpId> returned_;  // and the one before
+  std::vector<OpId> returned_;  // and the previous one
 };
 
-// Cuts the steps of a job's parts, from which the stages' passes are made.
+// Cuts the steps of a job's parts for the stages' passes.
 class PartCuts {
  public:
   PartCuts(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
@@ -473,13 +471,13 @@ class PartCuts {
   }
 
   std::vector<Template> parts;
-  std::vector<Bucket> buckets;  // of all parts, in the whole's numbers
+  std::vector<Bucket> buckets;  // of all parts, with the whole's indices
 
  private:
   Template cut(Some some, int number) {
     Workload& own = some.workload;
     own.micro_batches = 1;
-    // Once a stage, not once a chunk.
+    // Once per stage, not per chunk.
     const bool last_chunk = number + parallel_.pipeline >= parallel_.parts();
     if (!last_chunk) own.host_gap = 0;
     Template made;
@@ -495,7 +493,7 @@ class PartCuts {
     made.first_bucket = static_cast<int>(buckets.size());
     Communication communication = communication_of_stage(
         own, cluster_, parallel_, among(strategy_, some.tensors), point_, made.stage);
-    communication.by_clock = false;  // other stages hold its passes up
+    communication.by_clock = false;  // other stages delay its passes
     if (number >= parallel_.pipeline) communication.step_begin = communication.buffer_broadcast = 0;
     made.plan = step_plan(own, std::move(communication), &made.cut);
     for (Bucket& bucket : made.plan.buckets) {
@@ -513,15 +511,15 @@ class PartCuts {
   const TrainingPoint& point_;
 };
 
-// Returns the bytes of the tied gradient as it is summed.
+// Returns the bytes of the tied gradient in the format of its sum.
 Bytes tied_bytes(const Workload& workload, const Fusion& fusion) {
   const auto& tensors = workload.tensors;
   const DType own = tensors.empty() ? DType::kFp32 : tensors.back().dtype;
   return workload.parallel.tied * size_of(sum_format(own, fusion)) / size_of(own);
 }
 
-// Adds the sum of an embedding's gradients that the first and the last stage both hold: their
-// updates wait for it, replicas ahead of ends (Megatron's finalize_model_grads). -1: nothing.
+// Adds the sum of the gradients of an embedding that the first and the last stage both hold. Their
+// updates wait for it; replicas are summed before ends (Megatron's finalize_model_grads). -1: none.
 OpId tie_ends(const Workload& workload, const Fusion& fusion, const std::vector<Template>& parts,
               StagedPlan& plan) {
   const int last = workload.parallel.pipeline - 1;
@@ -578,8 +576,8 @@ std::vector<Pass> passes_of(const Parallel& parallel, int micro_batches, int sta
     back.kind = Pass::Kind::kBackward;
     back.chunk = parallel.virtual_stages - 1 - back.chunk;
     passes.push_back(back);
-    // A stage is as many micro-batches behind with the weights as stages stand before it, which
-    // then wait for less; what is left comes last.
+    // Weights' gradients lag by one micro-batch per earlier stage, so that earlier stages wait
+    // less; the rest comes last.
     if (splits && back.micro_batch >= stage) {
       passes.push_back({Pass::Kind::kWeights, back.chunk, back.micro_batch - stage});
     }
@@ -597,7 +595,7 @@ std::optional<UnevenGroups> uneven_groups(const Strategy& strategy, const Worklo
   const int share = exchange_step(parallel, true);
   const int least = share / std::gcd(share, exchange_step(parallel, false));
   const auto judge = [&](const char* key, int size, bool whole) -> std::optional<UnevenGroups> {
-    // Copies of an expert lie in different groups, so one that is cut up lies in none.
+    // Copies of an expert are in different groups, so no group holds one that is split.
     const bool even = whole ? size % least == 0 : experts_among(parallel, size) > 0;
     if (even) return std::nullopt;
     return UnevenGroups{
@@ -626,7 +624,7 @@ Strategy for_experts(const Strategy& strategy, const Parallel& parallel, int ran
   };
   if (own.hierarchy.form != Hierarchy::Form::kFlat) fit(own.hierarchy.group_size);
   if (own.traits.regather_group > 0) fit(own.traits.regather_group);
-  // What is padded to the ranks of a shard group (FSDP) is padded to those of theirs.
+  // Padding to the ranks of a shard group (FSDP) becomes padding to those of the experts' group.
   const int shards = shard_ranks(strategy, ranks);
   const int theirs = shard_ranks(own, experts_among(parallel, ranks));
   for (std::int64_t* padding : {&own.traits.buckets.pad_rows, &own.traits.buckets.pad_elements}) {
@@ -656,10 +654,10 @@ Seconds least_step(const Workload& workload) {
   }
   const auto micro_batches = static_cast<double>(workload.micro_batches);
   const double all = std::max(1.0, static_cast<double>(gradient_bytes(workload)));
-  // Where the weights' gradients are passes of their own, a stage's last few are awaited by nobody.
+  // If weights' gradients are separate passes, no stage waits for a stage's last few.
   const bool splits = parallel.schedule == Schedule::kZeroBubble && parallel.pipeline > 1;
   const double awaited = splits ? 1 - kWeights : 1;
-  Seconds least = 0, before = 0;  // of the first chunks of the stages before
+  Seconds least = 0, before = 0;  // of the first chunks of earlier stages
   for (int s = 0; s < parallel.pipeline; ++s) {
     Seconds passes = 0, own_backward = 0;
     for (auto k = index(s); k < parts; k += index(parallel.pipeline)) {

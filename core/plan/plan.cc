@@ -8,7 +8,7 @@
 namespace syncline::plan {
 namespace {
 
-// "fc.bias" or "fc.bias .. conv1.weight"; nothing for an empty range.
+// Returns "fc.bias" or "fc.bias .. conv1.weight"; empty for an empty range.
 std::string range_text(int first, int last, const Workload& workload) {
   if (last < first) return "";
   if (last == first) return " " + tensor_name(workload, first);
@@ -22,7 +22,7 @@ std::string compute_text(const Compute& compute, const Workload& workload) {
   const std::string name = compute.phase == Phase::kForward    ? "forward"
                            : compute.phase == Phase::kBackward ? "backward"
                                                                : "update";
-  // One update of everything needs no range, nor does a forward pass in one piece.
+  // An update of all tensors needs no range, nor does a forward pass in one piece.
   if (all && compute.phase != Phase::kBackward) return name;
   return name + range_text(compute.first, compute.last, workload);
 }
@@ -45,7 +45,7 @@ std::string busy_text(const Busy& busy) {
   return busy.reason == kTick ? "wait for the tick" : "host sync";
 }
 
-// A stage's last two streams send: activations to the next one, their gradients back.
+// Returns a stage's last stream, which sends activations' gradients; the one before sends on.
 StreamId gradient_sends(const Plan& plan) { return plan.streams_of_role() - 1; }
 
 }  // namespace
@@ -118,7 +118,7 @@ bool overlaps(const Plan& plan) {
 
 Seconds ahead_of_forward(const Plan& plan) {
   Seconds sum = 0;
-  int begun = -1;  // the last step whose forward pass stands in the plan
+  int begun = -1;  // last step with a forward pass in the plan so far
   for (const auto& op : plan.ops) {
     if (std::holds_alternative<Compute>(op.work)) begun = std::max(begun, op.step);
     const bool waits = reason_of(op.work) == Busy::Reason::kHost && op.stream == kComputeStream;

@@ -37,8 +37,8 @@ Plan plan_of(const Workload& workload, const Cluster& cluster, const Strategy& s
 
 using Decay = Training::LearningRate::Decay;
 
-// Returns how much longer computation takes than the workload says: parallel training slows it
-// down, and the slowest block of ranks is waited for.
+// Returns computation time / the workload's: parallel training slows it down, and the slowest block
+// of ranks determines it.
 double compute_stretch(const Cluster& cluster, const LocalSgd& local) {
   if (cluster.ranks() == 1) return 1;
   return (1 + cluster.device.data_parallel_slowdown) *
@@ -102,8 +102,8 @@ std::vector<double> block_times(const Cluster& cluster, const LocalSgd& local) {
 
 namespace {
 
-// Refuses a strategy that names no row of a table or has groups of no rank. Readers of files have
-// done so, callers of the library may not.
+// Throws for a strategy that names no row of a table or has empty groups. Readers of files have
+// checked this, callers of the library may not.
 void expect_known(const Strategy& strategy) {
   const auto fail = [&](const std::string& what) {
     throw InputError("strategy '" + strategy.name + "': " + what);
@@ -133,7 +133,7 @@ Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy&
     return make_plan(*fused, cluster, strategy, point);
   }
   if (const double stretch = compute_stretch(cluster, strategy.local_sgd); stretch != 1) {
-    // Stretched once, so that whoever predicts ready times sees the same as the plan.
+    // Stretched once, so that predictions of ready times agree with the plan.
     Cluster even = cluster;
     even.device.data_parallel_slowdown = 0;
     even.speeds.clear();
@@ -216,7 +216,7 @@ std::vector<TrainingPhase> period_shares(const LocalSgd& local, const Training& 
   const std::int64_t warm = std::clamp<std::int64_t>(local.begin_step, first - 1, last) - first + 1;
   if (warm > 0) shares[1] += warm;
   std::int64_t step = first + warm;
-  std::int64_t left = 0;  // steps behind the last averaging
+  std::int64_t left = 0;  // steps after the last averaging
   if (!local.adaptive) {
     // Averaged in steps begin_step + period, begin_step + 2 * period, ...
     const std::int64_t since = (step - 1 - local.begin_step) % local.period;

@@ -1,5 +1,5 @@
-// From strategy to plan, by way of what it communicates (communication.h). One call for one point
-// of the training; `training_phases` says which points a run consists of.
+// Plans from a strategy's communication (communication.h). One call plans one point of the
+// training; `training_phases` lists the points of a run.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,26 @@
 
 namespace syncline::plan {
 
-// Returns how long each of so many equal blocks of ranks computes in a step, over what the workload
-// says: by its speed, and by its own steps of a period of LocalSGD over their mean.
+// Returns the computation time of each of equal blocks of ranks in a step, relative to the
+// workload's: by its speed, and by its steps per LocalSGD period over their mean.
 std::vector<double> block_times(const Cluster& cluster, const LocalSgd& local);
 
-// LocalSGD: when parameters are averaged instead of gradients, by the rules of Paddle's
-// localsgd_optimizer (2021). Steps count from 1; up to begin_step every step communicates; then
-// every k-th. The adaptive form sets k = clamp(ceil(sqrt(lr_0 L / (lr loss_0) init_period)), 1,
-// max_period) at each averaging, with the loss L and learning rate lr of that moment (init_period
-// stands inside the root, unlike in AdaComm, Wang and Joshi 2018).
+// Returns the learning rate and the loss at a step. LocalSGD averages parameters instead of
+// gradients by the rules of Paddle's localsgd_optimizer (2021). Steps count from 1. Up to
+// begin_step every step communicates, then every k-th. At each averaging the adaptive form sets k =
+// clamp(ceil(sqrt(lr_0 L / (lr loss_0) init_period)), 1, max_period), with that moment's loss L and
+// rate lr (init_period is inside the root, unlike in AdaComm, Wang and Joshi 2018).
 
 double learning_rate_at(const Training& training, std::int64_t step);
 double loss_at(const Training& training, std::int64_t step);
 
-// Returns the adaptive rule at one averaging.
+// Returns the period by the adaptive rule at one averaging.
 std::int64_t adaptive_period(const LocalSgd& local, double first_rate, double first_loss,
                              double rate, double loss);
 
-// Returns how many steps of the run are spent in periods of each length, by period. A run that
-// begins inside a period has one that is as short as what is left of it; the steps behind the last
-// averaging, which are not averaged, come last.
+// Returns the number of the run's steps in periods of each length, by period. A run that begins
+// inside a period has a shorter one for the rest of it. The steps after the last averaging are not
+// averaged and come last.
 std::vector<TrainingPhase> period_shares(const LocalSgd& local, const Training& training);
 
 }  // namespace syncline::plan

@@ -23,25 +23,25 @@ namespace {
 using collective::Collective;
 using collective::CollectiveKind;
 
-// Rows of a sparse gradient travel with an int64 row index each.
+// Rows of a sparse gradient each travel with an int64 row index.
 constexpr Bytes kRowIndexBytes = 8;
 
 const std::string& named(const std::string& name, const std::string& fallback) {
   return name.empty() ? fallback : name;
 }
 
-// Parts are of one size: the odd elements are rounded up so that none is lost.
+// Returns the elements of a part. Parts are of one size: rounded up so that no element is lost.
 std::int64_t part_of(std::int64_t elements, int parts) { return (elements + parts - 1) / parts; }
 
 collective::Groups groups_of(int ranks, int size) {
   return size == ranks ? collective::world_group(ranks) : collective::block_groups(ranks, size);
 }
 
-// Elements of a payload, of so many bytes each.
+// A payload of `elements`, each of `unit` bytes.
 struct Payload {
   std::int64_t elements = 0;
   Bytes unit = 4;
-  bool blocks = false;  // with scales, which no library sums
+  bool blocks = false;  // with scales; no library sums them
 };
 
 Payload uncompressed(const Bucket& bucket) {
@@ -49,7 +49,7 @@ Payload uncompressed(const Bucket& bucket) {
   return {(bucket.padded_bytes + unit - 1) / unit, unit};
 }
 
-// What is summed of a bucket whose codec, if any, keeps every element.
+// Returns the summed payload of a bucket; its codec, if any, keeps every element.
 Payload summed(const Bucket& bucket) {
   if (bucket.codec == nullptr) return uncompressed(bucket);
   const std::int64_t block = bucket.codec->block;
@@ -57,7 +57,7 @@ Payload summed(const Bucket& bucket) {
           block > 1};
 }
 
-// Parameters in a format of their own (Strategy::gather_bytes), padded like their gradients.
+// Returns parameters in their own format (FrameworkTraits::gather_bytes), padded like gradients.
 Payload gathered(const Bucket& bucket, const Workload& workload, int bytes) {
   if (bytes == 0) return summed(bucket);
   const std::int64_t elements = uncompressed(bucket).elements;
@@ -85,8 +85,8 @@ class Routes {
     return made;
   }
 
-  // One collective. An all-reduce of blocks may be two: all to all, where each rank sums its part,
-  // and the library's all-gather of the sums.
+  // Appends one collective, or two for an all-reduce of blocks: all to all, for each rank to sum
+  // its part, and the library's all-gather of the sums.
   void append(Route& route, CollectiveKind kind, const std::string& algorithm,
               collective::Groups groups, const Payload& payload) const {
     if (kind != CollectiveKind::kAllReduce || !goes_direct(algorithm, payload)) {
@@ -98,7 +98,7 @@ class Routes {
                         std::string(collective::library_algorithm(cluster_)), groups, payload));
   }
 
-  // One logical all-reduce by the strategy's hierarchy.
+  // Returns one logical all-reduce by the strategy's hierarchy.
   Route all_reduce(const Payload& payload) const {
     const Hierarchy& hierarchy = strategy_.hierarchy;
     Route route;
@@ -128,7 +128,7 @@ class Routes {
       add(CollectiveKind::kBroadcast, inside(), blocks, payload.elements);
       return route;
     }
-    // Sharded, every rank of a block carries its part across, so all NICs work at once.
+    // Sharded: every rank of a block carries its part across, so all NICs work at once.
     const std::int64_t part = part_of(payload.elements, size);
     add(CollectiveKind::kReduceScatter, inside(), blocks, part * size);
     const std::size_t inner = route.size();
@@ -139,7 +139,7 @@ class Routes {
   }
 
   // Returns an all-gather of `elements` units in total, always flat: Paddle's sparse exchange
-  // ignores the hierarchy. The strategy's algorithm where it gathers, else ring.
+  // ignores the hierarchy. It uses the strategy's algorithm if that gathers, else the ring.
   Route all_gather(const Payload& payload) const {
     const bool fits =
         collective::choice_fits(strategy_.algorithm, CollectiveKind::kAllGather, ranks_);
@@ -147,7 +147,7 @@ class Routes {
                 collective::world_group(ranks_), payload)};
   }
 
-  // Nothing where a rank has all of it.
+  // Returns one collective in shard groups of `size`; empty if a rank has all of the payload.
   Route half(CollectiveKind kind, Payload payload, int size) const {
     if (size < 2) return {};
     if (size < ranks_) payload.elements = size * part_of(payload.elements, size);
@@ -171,8 +171,8 @@ class Routes {
     return route;
   }
 
-  // How a bucket travels follows from what it is. What ranks select for themselves (rows, pairs of
-  // index and value) has to be gathered: no sum can be taken on the way. Everything else is summed.
+  // Returns the route of a bucket by its format. Selections by each rank (rows, pairs of index and
+  // value) have to be gathered, as they cannot be summed on the way. All else is summed.
   Route sum(const Bucket& bucket, const Workload& workload) const {
     const compress::Codec* codec = bucket.codec;
     if (bucket.sparse) {
@@ -186,8 +186,8 @@ class Routes {
     return all_gather({bucket.kept * ranks_, bytes / bucket.kept});
   }
 
-  // Of what groups of `size` neighbours hold alike: each rank carries its part across, and where
-  // ranks hold more than that the group puts it together again.
+  // Returns the route of data that groups of `size` neighbours share: each rank carries its part
+  // across; if ranks hold more than a part, an all-gather inside each group follows.
   Route across_groups(const Bucket& bucket, int size, bool whole) const {
     Payload payload = summed(bucket);
     payload.elements = part_of(payload.elements, size);
@@ -211,21 +211,21 @@ class Routes {
     return named(strategy_.hierarchy.across, strategy_.algorithm);
   }
 
-  // NCCL sums no blocks; other algorithms round the sum in each round.
+  // True for blocks that ranks sum: NCCL sums none; other algorithms round once per round.
   static bool goes_direct(const std::string& algorithm, const Payload& payload) {
     return payload.blocks &&
            (algorithm == collective::kNcclName || algorithm == collective::all_to_all()->name);
   }
 
-  // Of a route so far, whose legs from `first` on go across.
+  // Sets last_micro_batch for the legs from `first` on, which cross groups.
   void set_across_last(Route& route, std::size_t first) const {
     for (Leg& leg : std::span(route).subspan(first)) {
       leg.last_micro_batch = strategy_.traits.across_last;
     }
   }
 
-  // What is not compressed, then the first factors, then the second ones, as torch's hook sends
-  // them.
+  // Returns the route of uncompressed elements, then the first factors, then the second ones, as
+  // torch's hook sends them.
   Route factors(const Bucket& bucket) const {
     const auto sizes = compress::low_rank_sizes(bucket.factors);
     Route route;
@@ -241,14 +241,14 @@ class Routes {
   int ranks_;
 };
 
-// What copying, encoding and decoding take.
+// Times of copying, encoding and decoding.
 class Handling {
  public:
   Handling(const Workload& workload, const Cluster& cluster, const Strategy& strategy)
       : workload_(workload), cluster_(cluster), strategy_(strategy) {}
 
-  // One way between the gradients' own memory and the bucket's: as measured, else what is read and
-  // what is written.
+  // Returns the time of one copy between the gradients' own memory and the bucket's: measured, else
+  // by the bytes read and written.
   Seconds copy(const Bucket& bucket, bool into) const {
     if (!strategy_.bucket_copies && !strategy_.fusion.sums_in_fp32()) return 0;
     Bytes own = 0;
@@ -269,8 +269,8 @@ class Handling {
     return memory_time(static_cast<double>(own + bucket.bytes));
   }
 
-  // Of a low-rank codec: matrix products at the device's rate or its memory's, whichever takes
-  // longer. What lies between the sums of the two factors is in the decoding.
+  // Returns the encoding time. Low-rank codec: matrix products at the device's rate or its
+  // memory's, the slower of both; work between the sums of the two factors counts as decoding.
   Seconds encode(const Bucket& bucket) const {
     const Seconds launches = launches_of(bucket, strategy_.compression.encode_launches);
     if (bucket.codec->low_rank) {
@@ -285,7 +285,7 @@ class Handling {
                                                                       size_of(bucket.dtype)));
   }
 
-  // What ranks sum for themselves on the way counts too.
+  // Returns the decoding time, including sums by the ranks themselves on the way.
   Seconds decode(const Bucket& bucket, const Route& reduce) const {
     const Seconds launches = launches_of(bucket, strategy_.compression.decode_launches);
     if (bucket.codec->low_rank) {
@@ -298,14 +298,14 @@ class Handling {
   }
 
  private:
-  // Once a bucket, or once a matrix of it.
+  // Returns launch time, once per bucket or once per matrix of it.
   Seconds launches_of(const Bucket& bucket, std::int64_t count) const {
     const auto matrices =
         bucket.codec->low_rank ? compress::low_rank_sizes(bucket.factors).matrices : 1;
     return static_cast<double>(count) * static_cast<double>(matrices) * cluster_.device.launch;
   }
 
-  // A rank reads its part of every rank's blocks and writes that of their sum.
+  // Returns the traffic of sums: a rank reads its part of all ranks' blocks and writes their sum.
   static double sums_traffic(const Route& reduce) {
     double bytes = 0;
     for (const Leg& leg : reduce) {
@@ -319,7 +319,7 @@ class Handling {
     return cluster_.device.memory > 0 ? bytes / cluster_.device.memory : 0;
   }
 
-  // A roofline: what a device computes and moves at the same time.
+  // Returns the roofline time: a device computes and moves bytes at the same time.
   Seconds work_time(const compress::LowRankWork& work) const {
     const double rate = cluster_.device.flops;
     return std::max(memory_time(work.bytes), rate > 0 ? work.flops / rate : 0);

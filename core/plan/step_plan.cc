@@ -12,8 +12,8 @@
 namespace syncline::plan {
 namespace {
 
-// Owns the end of a step behind its exchanges: the operation after which each bucket has arrived,
-// or is updated.
+// Owns the end of a step after its exchanges: the operation after which each bucket has arrived or
+// is updated.
 class StepEnd {
  public:
   StepEnd(Builder& build, const Workload& workload, const Communication& communication,
@@ -28,7 +28,7 @@ class StepEnd {
   }
 
  protected:
-  // Puts the second halves, in the order in which the next forward pass needs them, each behind its
+  // Adds the second halves, ordered by their need in the next forward pass, each after its
   // gradients' exchange or update.
   void gather() {
     const std::size_t gradients = buckets_.gradients();
@@ -51,7 +51,7 @@ class StepEnd {
     }
   }
 
-  // Updates each bucket's parameters behind its gradients.
+  // Updates each bucket's parameters after its gradients.
   void update_buckets() {
     for (std::size_t b = 0; b < buckets_.gradients(); ++b) {
       const auto& tensors = buckets_.bucket(b).tensors;
@@ -64,7 +64,7 @@ class StepEnd {
   const Workload& workload_;
   const Communication& communication_;
   const StepBuckets& buckets_;
-  int last_;                   // tensor
+  int last_;                   // index of the last tensor
   std::vector<OpId> arrived_;  // operations, by bucket
 
  private:
@@ -77,13 +77,13 @@ class StepEnd {
   }
 };
 
-// Owns the end of a step in which each rank updates all parameters: once they have arrived, or in
-// the next step's forward pass.
+// Owns the end of a step with an update of all parameters on each rank: once they have arrived, or
+// in the next step's forward pass.
 class WholeUpdate : public StepEnd {
  public:
   using StepEnd::StepEnd;
 
-  // Returns the operation that completes each bucket.
+  // Adds the end. Returns the operation that completes each bucket.
   std::vector<OpId> put() {
     gather();
     const bool now = !communication_.cross_step;
@@ -102,13 +102,13 @@ class WholeUpdate : public StepEnd {
   }
 };
 
-// Owns the end of a step in which each rank updates its shards, which are gathered behind that, or
-// in the next step's forward pass.
+// Owns the end of a step with a sharded update; shards are gathered afterwards, or in the next
+// step's forward pass.
 class ShardedUpdate : public StepEnd {
  public:
   using StepEnd::StepEnd;
 
-  // Returns the operation that completes each bucket; `sent`: those that end its exchange.
+  // Adds the end. Returns the operation that completes each bucket; `sent` end its exchange.
   std::vector<OpId> put(const std::vector<OpId>& sent) {
     build_.host_gap(sent);
     if (communication_.updates_by_bucket) {
@@ -129,7 +129,7 @@ class ShardedUpdate : public StepEnd {
   }
 };
 
-// Owns the parts of a step and puts one behind the other.
+// Owns the parts of a step and adds them in order.
 class StepPlan {
  public:
   StepPlan(const Workload& workload, Communication&& communication)
@@ -155,8 +155,8 @@ class StepPlan {
  private:
   OpId next_op() const { return static_cast<OpId>(build_.plan.ops.size()); }
 
-  // Puts the micro-batches ahead of the last one. Where they exchange too, the next forward pass
-  // begins once that is over.
+  // Adds the micro-batches before the last one. If they exchange too, the next forward pass begins
+  // once that is over.
   void earlier_micro_batches() {
     if (buckets_.base() == 0) {
       build_.earlier_micro_batches();
@@ -183,8 +183,8 @@ class StepPlan {
     return WholeUpdate(build_, workload_, communication_, buckets_, sent).put();
   }
 
-  // Lets the forward pass wait for each bucket of the step before, whose operations are known once
-  // the plan has its end.
+  // Makes the forward pass wait for each bucket of the previous step; its operations are known once
+  // the plan is complete.
   void wait_for_step_before(const std::vector<OpId>& arrived) {
     for (const auto& [op, buckets] : forward_.waits()) {
       auto& after = build_.plan.ops[index(op)].after_previous;
@@ -200,7 +200,7 @@ class StepPlan {
   }
 
   const Workload& workload_;
-  Communication communication_;  // its buckets are the plan's
+  Communication communication_;  // its buckets moved into the plan
   Builder build_;
   StepBuckets buckets_;
   ForwardPass forward_;

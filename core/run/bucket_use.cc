@@ -9,7 +9,7 @@ namespace syncline::run {
 
 std::vector<BucketUse> bucket_uses(const plan::Plan& plan) {
   std::vector<BucketUse> uses(plan.buckets.size());
-  std::vector<char> gathered(plan.buckets.size(), 1);  // and nothing else
+  std::vector<char> gathered(plan.buckets.size(), 1);  // true: only gathered
   using Reason = plan::Busy::Reason;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const auto& work = plan.ops[i].work;

@@ -15,7 +15,7 @@
 namespace syncline::run {
 namespace {
 
-// Carries out the n-th collective of a bucket on the payloads of all ranks.
+// Runs the n-th collective of a bucket on the payloads of all ranks.
 void move(std::size_t n, const std::vector<Payload>& layouts,
           std::vector<std::vector<std::byte>>& payloads, std::vector<Bytes>& sent) {
   const collective::Collective& collective = layouts.front().collectives()[n];
@@ -24,7 +24,7 @@ void move(std::size_t n, const std::vector<Payload>& layouts,
     return payloads[r].data() + layouts[r].place(n) + transfer.elements.begin * collective.unit;
   };
   for (const collective::Round& round : plan::lower(collective)) {
-    // All transfers read what stood before the round.
+    // All transfers read the state before the round.
     std::vector<std::vector<std::byte>> messages;
     messages.reserve(round.size());
     for (const auto& transfer : round) {
@@ -33,7 +33,7 @@ void move(std::size_t n, const std::vector<Payload>& layouts,
       messages.emplace_back(from, from + bytes);
       sent[index(transfer.from)] += bytes;
     }
-    // What is added to the same elements is one sum.
+    // Additions to the same elements are one sum.
     std::map<std::tuple<int, std::byte*, std::size_t>, std::vector<const std::byte*>> sums;
     for (std::size_t i = 0; i < round.size(); ++i) {
       std::byte* to = place(round[i].to, round[i]);
@@ -51,7 +51,7 @@ void move(std::size_t n, const std::vector<Payload>& layouts,
   }
 }
 
-// Between stages: nobody reads what it holds.
+// Counts the bytes of a message between stages; its values are never read.
 void count_message(const plan::Work& work, std::vector<Bytes>& sent) {
   const auto* message = std::get_if<collective::Collective>(&work);
   if (message == nullptr || message->bucket >= 0) return;
@@ -88,7 +88,7 @@ class HostExecutor final : public Executor {
   }
 
  private:
-  // The input is each rank's parameters ahead of every exchange, and its gradients in every step.
+  // Averages. The input is each rank's parameters before every exchange and gradients per step.
   void average(const plan::Plan& plan, const Gradients& input, int periods,
                Outcome& outcome) const {
     std::vector<OuterStep> steps(input.size(), OuterStep(plan));

@@ -14,38 +14,38 @@ namespace {
 using plan::Busy;
 using plan::OpId;
 
-// Of its time, by computation while a collective runs: it gets on as in 1 / (1 + slowdown).
+// Returns the share of time that computation loses to a collective: its speed is 1/(1 + slowdown).
 double lost_share(const Device& device) {
   return device.overlap.slowdown / (1 + device.overlap.slowdown);
 }
 
-// Sums in software: Gloo has no instructions for 16 bits. They are work of the processor that
-// computes, and go on while the bytes flow.
+// Sums in software: Gloo has no instructions for 16 bits. They occupy the processor that computes,
+// and overlap with the flow of the bytes.
 struct Sums {
   Seconds work = 0;     // of the processor
-  double reducing = 1;  // of the bytes' time, that in which sums are taken
-  double exposed = 0;   // of the shorter of both, what the longer one does not hide
-  double busy = 0;      // of the processor, what the bytes take
+  double reducing = 1;  // share of the bytes' time in which sums are taken
+  double exposed = 0;   // share of the shorter of both that the longer one does not hide
+  double busy = 0;      // share of the processor that the bytes take
 };
 
-// Returns the share of a collective's time in which ranks add up; 0: they do not.
+// Returns the share of a collective's time that ranks spend on sums; 0: they do not sum.
 double reducing_share(collective::CollectiveKind kind) {
   using enum collective::CollectiveKind;
   if (kind == kAllReduce) return 0.5;  // each rank's part is summed first, then it goes round
   return kind == kReduceScatter || kind == kReduce ? 1 : 0;
 }
 
-// Of one rank; no work where a collective adds nothing up, in wider formats, or at no cost.
+// Returns one rank's sums; no work for collectives without sums, in wider formats, or at no cost.
 Sums sums_of(const collective::Collective& collective, const Device& device) {
   constexpr Bytes kHalfBytes = 2;
-  // Gloo sends a rank's part in segments, each of which is added up while the next one flows: two
-  // of them, or more where they would be larger than this.
+  // Gloo sends a rank's part in segments and sums each while the next one flows: two of them, or
+  // more if they would be larger than this.
   constexpr double kLargestSegment = 1024.0 * 1024.0;
   constexpr double kFewestSegments = 2;
   Sums sums;
   const double share = reducing_share(collective.kind);
   if (device.sums <= 0 || share <= 0 || collective.unit != kHalfBytes) return sums;
-  // Each rank adds what the others send it of its own part.
+  // Each rank adds the other ranks' versions of its own part.
   const double others = collective.groups.size - 1;
   const double part = static_cast<double>(collective.bytes()) / collective.groups.size;
   if (others <= 0 || part <= 0) return sums;
@@ -56,52 +56,52 @@ Sums sums_of(const collective::Collective& collective, const Device& device) {
   return sums;
 }
 
-// What they take beyond the time of the collective's bytes, which need the processor too. During
-// computation, which leaves half of the processor to them, they are so many `times` as long.
+// Returns the sums' time in addition to that of the collective's bytes, which need the processor
+// too. During computation, which leaves them half of the processor, sums take `times` as long.
 Seconds beyond(const Sums& sums, Seconds wire, double times = 1) {
   const Seconds flow = sums.reducing * wire;
   return std::max(0.0, times * sums.work - (1 - sums.busy) * flow) +
          sums.exposed * std::min(flow, sums.work);
 }
 
-// Returns the stream that computes in the same role.
+// Returns the compute stream of the same role.
 plan::StreamId computing_beside(const plan::Plan& plan, plan::StreamId stream) {
   return stream - plan.own_stream(stream);
 }
 
-// What an inserted operation stands for.
+// The meaning of an inserted operation.
 struct Effect {
   enum class Kind {
     kNone,             // the operation is the plan's own
-    kSums,             // of the collective ahead of it
+    kSums,             // of the collective before it
     kDelay,            // an exchange waits for a processor
-    kDelayNextStep,    // likewise during the next step's forward pass
+    kDelayNextStep,    // an exchange waits during the next step's forward pass
     kLonger,           // the exchange takes longer
-    kLongerNextStep,   // likewise
-    kLostAhead,        // the computation loses to the exchange, from here on
-    kLostBehind,       // likewise, up to here
-    kLostToStepBefore  // likewise, to what the step before has left under way
+    kLongerNextStep,   // the exchange takes longer, during the next step's forward pass
+    kLostAhead,        // the computation is slowed by the exchange, from here on
+    kLostBehind,       // the computation was slowed by the exchange, up to here
+    kLostToStepBefore  // the computation is slowed by the previous step's exchanges
   };
   Kind kind = Kind::kNone;
-  int exchange = -1;  // of which it is a part, or with which it interferes; -1: of none
-  // kDelay, kLonger, kLostAhead: of the computation that is still to come; kLostBehind and
-  // kLostToStepBefore: of that which is over.
+  int exchange = -1;  // that it is part of, or that it interferes with; -1: none
+  // Seconds of computation: still to come for kDelay, kLonger and kLostAhead; already over for
+  // kLostBehind and kLostToStepBefore.
   Seconds computation = 0;
   Sums sums = {};
 };
 
-// A bucket's collectives in one go on a communication stream, with what follows them there.
+// A bucket's successive collectives on a communication stream, and operations after them.
 struct Exchange {
   OpId first = 0;
   OpId last = 0;
   int bucket = 0;
   bool gathers = false;
-  Seconds pass = 0;        // of the computation, what runs meanwhile: of this step's pass,
-  Seconds beyond = 0;      // and of the next step's, which begins before all is in
-  bool next_step = false;  // a gather during the next step's forward pass alone
+  Seconds pass = 0;        // computation during the exchange: of this step's pass,
+  Seconds beyond = 0;      // and of the next step's, which begins before all parameters are in
+  bool next_step = false;  // a gather that runs only during the next step's forward pass
 };
 
-// A plan with operations for what interferes, whose seconds are not known yet.
+// A plan with inserted operations of interference; their seconds are unknown at first.
 class Inserted {
  public:
   Inserted(plan::Plan&& given, const Device& device)
@@ -146,13 +146,13 @@ class Inserted {
     find_computation();
   }
 
-  // What is computed while each exchange runs, from the last operation back.
+  // Finds the computation during each exchange, from the last operation back.
   void find_computation() {
     find_next_step();
     struct Ahead {
       Seconds pass = 0;       // of the backward pass, still to come
       Seconds preparing = 0;  // of its buckets
-      OpId next_pass = -1;    // the pass of the model that follows, or nothing
+      OpId next_pass = -1;    // next pass of the model, or -1
     };
     std::vector<Ahead> roles(index(given_.roles));
     auto exchange = exchanges_.rbegin();
@@ -177,11 +177,11 @@ class Inserted {
     }
   }
 
-  // Which buckets the next step waits for, layer by layer, and what its forward pass takes.
+  // Finds the buckets that the next step awaits, layer by layer, and the time of its forward pass.
   void find_next_step() {
     awaited_.assign(given_.ops.size(), 0);
     if (given_.roles > 1) return;                        // a pipeline drains between two steps
-    std::vector<char> copied(given_.buckets.size(), 0);  // out, and the next step waits for that
+    std::vector<char> copied(given_.buckets.size(), 0);  // copied out, awaited by the next step
     bool by_layers = false;
     for (const plan::Op& op : given_.ops) {
       const auto* compute = std::get_if<plan::Compute>(&op.work);
@@ -277,7 +277,7 @@ class Inserted {
     }
   }
 
-  // An exchange that begins during computation waits for a processor, ahead of its first operation.
+  // Adds the wait for a processor before an exchange that begins during computation.
   void delay(const Exchange& exchange, plan::Op& first) {
     const Seconds during = exchange.pass + exchange.beyond;
     if (device_.overlap.delay <= 0 || (during <= 0 && !exchange.next_step)) return;
@@ -310,23 +310,22 @@ class Inserted {
   const Device& device_;
   plan::Plan given_;
   std::vector<Exchange> exchanges_;
-  std::vector<OpId> ends_;     // by operation of the given plan: the last one that stands for it
-  std::vector<char> awaited_;  // likewise: by the next step's forward pass
+  std::vector<OpId> ends_;     // by operation of the given plan: the last one that replaces it
+  std::vector<char> awaited_;  // by operation: the next step's forward pass waits for it
   Seconds forward_ = 0;        // pass, of one micro-batch
-  bool begins_early_ = false;  // the next step's forward pass, while something is under way
+  bool begins_early_ = false;  // the next step's forward pass begins before all exchanges are over
 };
 
-// When an exchange is under way, and, where its sums are taken in software, what it asks of
-// the processor that computes.
+// The time of an exchange and, with sums in software, its load on the processor that computes.
 struct Window {
   Seconds begin = std::numeric_limits<double>::infinity();
   Seconds end = 0;
   Seconds flow = 0;       // of the bytes
-  double busy = 0;        // what they take of the processor
+  double busy = 0;        // share of the processor that the bytes take
   Seconds sums = 0;       // work of the processor
-  Seconds decoding = 0;   // likewise
-  Seconds contended = 0;  // what both take longer during computation than alone
-  double taken = 0;       // of the processor, during computation
+  Seconds decoding = 0;   // work of the processor for decoding
+  Seconds contended = 0;  // extra time of both during computation
+  double taken = 0;       // share of the processor during computation
 };
 
 struct Stretch {
@@ -334,7 +333,7 @@ struct Stretch {
   Seconds end = 0;
 };
 
-// One pass over a period: each operation begins when its stream and what it waits for are done.
+// One pass over a period: each operation begins when its stream and its dependencies are done.
 class Pass {
  public:
   Pass(Inserted& inserted, const Device& device, collective::CostCache& cache)
@@ -352,7 +351,7 @@ class Pass {
     });
   }
 
-  // What the period leaves under way when the next one's computation may begin, which is then.
+  // Keeps exchanges that are under way when the next period may begin; restarts the clock there.
   void turn_over() {
     const Seconds period = queues_.free(plan::kComputeStream);
     queues_.start_at(period);
@@ -418,7 +417,7 @@ class Pass {
     return flow_;
   }
 
-  // Behind the collective that they belong to.
+  // Returns the duration of sums after their collective.
   Seconds summed(const Sums& sums, Window* window) const {
     const Seconds seconds = beyond(sums, flow_);
     if (window == nullptr) return seconds;
@@ -429,7 +428,7 @@ class Pass {
     return seconds;
   }
 
-  // Where sums are, work of the processor like them.
+  // Counts decoding with the sums, as work of the same processor.
   static void decoded(const Busy& decode, Window* window) {
     if (window == nullptr || window->sums <= 0) return;
     window->decoding += decode.seconds;
@@ -437,12 +436,12 @@ class Pass {
     window->end += decode.seconds;
   }
 
-  // Of its time, by computation while that exchange runs.
+  // Returns the share of its time that computation loses while that exchange runs.
   double share_lost(const Window& window) const {
     return window.sums > 0 ? window.taken : lost_share_;
   }
 
-  // By the computation, from this moment on. Up to the exchange it loses nothing to it.
+  // Returns the computation's loss from this moment on; before the exchange begins it has none.
   Seconds lost_ahead(Seconds computation, const Window& window, Seconds now) const {
     const double share = share_lost(window);
     const Seconds begin = std::max(window.begin, now);
@@ -450,7 +449,7 @@ class Pass {
     return share * std::max(0.0, std::min(window.end - begin, left));
   }
 
-  // Up to this moment.
+  // Returns the computation's loss up to this moment.
   Seconds lost_behind(Seconds computed, const Window& window, Seconds now) const {
     const double share = share_lost(window);
     const Seconds from = now - computed * times_longer(share);
@@ -458,7 +457,7 @@ class Pass {
     return share * std::max(0.0, both);
   }
 
-  // By computation that took so long up to this moment, had nothing run meanwhile.
+  // Returns the loss of computation that would have taken `computed` seconds without exchanges.
   Seconds lost_to_step_before(Seconds computed, Seconds now) {
     const Seconds clock = now - computed;
     while (past_ < under_way_before_.size() && under_way_before_[past_].end <= clock) ++past_;
@@ -470,8 +469,8 @@ class Pass {
     return lost;
   }
 
-  // By how much so much work takes longer, begun at that moment, which takes so many times as long
-  // during each of the stretches from `first` on, the earliest first.
+  // Returns the increase of `left` seconds of work, begun at `clock`, that takes
+  // times_during(stretch) as long during each stretch from `first` on, the earliest first.
   template <typename Place, typename Times>
   static Seconds longer_during(Place first, Place last, Seconds clock, Seconds left,
                                const Times& times_during) {
@@ -491,13 +490,13 @@ class Pass {
     return longer;
   }
 
-  // Of the pass at that moment, where nothing runs any longer. What waits does so at full speed,
-  // and no more is left than what earlier exchanges have not held up.
+  // Returns the rest of the pass at that moment, negative once it is over. Losses to earlier
+  // exchanges are contained in the stream's free time.
   Seconds left_at(Seconds moment, Seconds computation) const {
     return queues_.free(computing_) + computation - moment;
   }
 
-  // The exchange, by the computation that is left behind its bucket.
+  // Returns the exchange's extra time due to the computation that remains after its bucket.
   Seconds longer(Seconds computation, Window& window) const {
     const double slowdown = overlap_.collective_slowdown;
     const Seconds alone = window.end - window.begin;
@@ -515,17 +514,17 @@ class Pass {
     return longer;
   }
 
-  // Before the exchange, for the next step's forward pass, which is like this one's and begins
-  // where this step's computation ends.
+  // Returns the wait before an exchange during the next step's forward pass. That pass is like this
+  // one's and begins at the end of this step's computation.
   Seconds waits_for_next_step(Seconds moment) const {
-    constexpr Seconds kSame = 1e-12;  // one may begin what the other waited for
+    constexpr Seconds kSame = 1e-12;  // tolerance: one may begin at the end of the other
     const Seconds begin = moment - queues_.free(plan::kComputeStream);
     const auto first = computing_at(begin);
     if (first == forward_.end() || first->begin > begin + kSame) return 0;
     return std::min(overlap_.delay, first->end - begin);
   }
 
-  // The exchange, by that pass.
+  // Returns the exchange's extra time due to that pass.
   Seconds longer_by_next_step(Window& window) const {
     const Seconds alone = window.end - window.begin;
     if (alone <= 0) return 0;
@@ -543,12 +542,12 @@ class Pass {
     return std::ranges::upper_bound(forward_, moment, {}, &Stretch::end);
   }
 
-  // That computation takes which loses so much of its time.
+  // Returns the time factor of computation that loses `share` of its time.
   static double times_longer(double share) { return 1 / (1 - std::min(share, kMostLost)); }
 
-  static constexpr double kMostLost = 0.99;  // sums may ask for more of the processor than there is
+  static constexpr double kMostLost = 0.99;  // sums may need more than the whole processor
 
-  // Computation leaves half of a processor to whoever asks for all of it.
+  // Time factor of other work during computation, which leaves it half of a processor.
   static constexpr double kShared = 2;
 
   plan::Plan& plan_;
@@ -558,13 +557,13 @@ class Pass {
   collective::CostCache& cache_;
   Queues queues_;
   std::vector<Window> windows_;
-  std::vector<Window> under_way_before_;  // of the period before, the first one first
-  std::size_t past_ = 0;                  // those of them that are over
-  // From when to when the forward pass computes, where it begins before all is in.
+  std::vector<Window> under_way_before_;  // of the previous period, the first one first
+  std::size_t past_ = 0;                  // number of those that are over
+  // Spans of the forward pass's computation, if it begins before all parameters are in.
   std::vector<Stretch> forward_;
-  bool repeated_ = false;  // in the first period the forward pass waits for nothing
-  plan::StreamId computing_ = plan::kComputeStream;  // beside the operation at hand
-  Seconds flow_ = 0;                                 // what the bytes of its last collective take
+  bool repeated_ = false;  // in the first period the forward pass does not wait
+  plan::StreamId computing_ = plan::kComputeStream;  // of the role of the current operation
+  Seconds flow_ = 0;                                 // time of the bytes of its last collective
 };
 
 }  // namespace
@@ -574,7 +573,7 @@ plan::Plan with_interference(plan::Plan plan, const Device& device, collective::
   Inserted inserted(std::move(plan), device);
   Pass pass(inserted, device, cache);
   pass.fill();
-  // By the third period the forward pass waits for what the exchanges take that wait for it.
+  // The forward pass of the third period waits for the lengthened exchanges.
   const bool repeats = std::ranges::any_of(inserted.effects, [](const Effect& effect) {
     return effect.kind == Effect::Kind::kLostToStepBefore;
   });

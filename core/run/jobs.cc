@@ -29,11 +29,11 @@ constexpr char kResult = 'R';
 constexpr char kInputFailure = 'I';
 constexpr char kMachineFailure = 'M';
 struct AnswerHead {
-  std::uint64_t kind = 0;  // no gap behind it: it travels as it lies in memory
+  std::uint64_t kind = 0;  // no gap after it: it is sent as it is in memory
   std::uint64_t size = 0;
 };
 
-// All of it by ::read or ::write; false where the other end is gone.
+// Transfers all bytes by ::read or ::write; false if the other end is closed.
 template <typename Call, typename Byte>
 bool pass_all(Call call, int fd, Byte* bytes, std::size_t size) {
   while (size > 0) {
@@ -74,16 +74,16 @@ Answer answer_of(const std::function<std::string(std::size_t)>& work, std::size_
   throw MachineError(answer.text);
 }
 
-// The life of a worker: takes piece after piece until its orders end.
+// Runs a worker: takes piece after piece until its orders end.
 [[noreturn]] void serve(int orders, int answers, pid_t parent,
                         const std::function<std::string(std::size_t)>& work) {
-  // Ctrl-C goes to the whole group and is the parent's to handle.
+  // Ctrl-C reaches the whole group; the parent handles it.
   sigset_t interrupt;
   sigemptyset(&interrupt);
   sigaddset(&interrupt, SIGINT);
   ::sigprocmask(SIG_BLOCK, &interrupt, nullptr);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(0);  // it went before the line above
+  if (::getppid() != parent) ::_exit(0);  // the parent ended before the line above
   std::uint64_t piece = 0;
   while (read_all(orders, &piece, sizeof piece)) {
     const Answer answer = answer_of(work, static_cast<std::size_t>(piece));
@@ -91,11 +91,11 @@ Answer answer_of(const std::function<std::string(std::size_t)>& work, std::size_
     if (!write_all(answers, &head, sizeof head)) break;
     if (!write_all(answers, answer.text.data(), answer.text.size())) break;
   }
-  // No destructors: they belong to the parent's copy of everything.
+  // No destructors: the parent owns the original objects.
   ::_exit(0);
 }
 
-// One worker process and the two pipes to it. Its end is the end of the process.
+// One worker process and the two pipes to it. The destructor ends the process.
 class Worker {
  public:
   Worker(const std::string& owner, const std::function<std::string(std::size_t)>& work,
@@ -114,7 +114,7 @@ class Worker {
     const pid_t parent = ::getpid();
     process_ = ::fork();
     if (process_ == 0) {
-      // A pipe ends for its reader only when no process holds the other end.
+      // A reader sees the end of a pipe once no process holds the other end.
       for (const auto& other : others) other->close_pipes();
       ::close(orders[1]);
       ::close(answers[0]);
@@ -145,12 +145,11 @@ class Worker {
   void order(std::size_t piece) {
     piece_ = piece;
     const std::uint64_t number = piece;
-    // A worker that is gone is noticed when its answer is read.
+    // A lost worker is noticed when its answer is read.
     write_all(orders_, &number, sizeof number);
   }
 
-  // Returns the answer to the piece at hand; how the worker ended, where it gave none, behind
-  // `name`.
+  // Returns the answer to the current piece, or after `name` how the worker ended without one.
   Answer take(const std::string& name = "") {
     Answer answer;
     AnswerHead head;
@@ -196,8 +195,8 @@ class Worker {
   std::optional<std::size_t> piece_;
 };
 
-// A write to a worker that is gone must be an error here, not the end of this process; and what is
-// still buffered would be written twice, by the workers too.
+// A write to a lost worker must be an error here, not the end of this process. Buffered output
+// would be written twice, by the workers too.
 class BeforeForks {
  public:
   BeforeForks() : before_(std::signal(SIGPIPE, SIG_IGN)) {
@@ -212,7 +211,7 @@ class BeforeForks {
   void (*before_)(int);
 };
 
-// A result whose turn has come.
+// Delivers a result at its turn.
 void hand_over(std::string result, const JobHooks& hooks, std::vector<std::string>& results) {
   if (hooks.take) {
     hooks.take(std::move(result));
@@ -234,7 +233,7 @@ std::vector<std::string> run_here(std::size_t count,
   return results;
 }
 
-// The workers, and what is known of every piece.
+// The workers, and the state of every piece.
 class WorkerPool {
  public:
   WorkerPool(std::size_t count, std::size_t size,
@@ -252,8 +251,8 @@ class WorkerPool {
       for (Worker* worker : ready()) {
         const std::size_t piece = *worker->piece();
         Answer answer = worker->take(hooks_.name(piece));
-        // After a failure no new piece is begun; earlier ones are under way already, and if one of
-        // them fails too, it is the one to report.
+        // No piece is begun after a failure. Earlier ones are already under way; if one of them
+        // fails too, it is reported.
         failed_ = failed_ || answer.kind != kResult;
         waiting_.emplace(piece, std::move(answer));
         hand_over_in_order();
@@ -273,7 +272,7 @@ class WorkerPool {
     if (!stopped_) worker.order(next_++);
   }
 
-  // Workers whose answer has come. Waits for at least one; a signal only makes it ask again.
+  // Returns the workers with an answer. Waits for at least one; a signal repeats the wait.
   std::vector<Worker*> ready() {
     std::vector<pollfd> waits;
     std::vector<Worker*> busy;
@@ -292,7 +291,7 @@ class WorkerPool {
     return answered;
   }
 
-  // Up to the first result that is missing or a failure.
+  // Delivers results up to the first that is missing or a failure.
   void hand_over_in_order() {
     for (auto first = waiting_.begin();
          first != waiting_.end() && first->first == next_out_ && first->second.kind == kResult;
@@ -304,11 +303,11 @@ class WorkerPool {
   std::size_t count_;
   const JobHooks& hooks_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::map<std::size_t, Answer> waiting_;  // for results before them
+  std::map<std::size_t, Answer> waiting_;  // done, waiting for earlier results
   std::vector<std::string> results_;
   std::size_t done_ = 0;
-  std::size_t next_out_ = 0;  // the first piece that was not handed over
-  std::size_t next_ = 0;      // the first that was not given to a worker
+  std::size_t next_out_ = 0;  // first piece that was not delivered
+  std::size_t next_ = 0;      // first piece without a worker
   bool failed_ = false;
   bool stopped_ = false;
 };

@@ -27,7 +27,7 @@ Sharing::Sharing(std::vector<const collective::CollectiveCost*> costs) : costs_(
     }
   }
 
-  // Links of one profile are full at the same moment: one resource stands for all of them.
+  // Links of one profile are full at the same moment, so they are one resource.
   std::map<Profile, int> kinds;
   for (const auto& joint : collective::joint_kinds(costs_)) {
     Profile profile;
@@ -69,9 +69,9 @@ void LinkSharing::share(std::vector<SharedFlow*>& flows) {
   flows.clear();
 }
 
-// Water filling: a common level rises evenly for all flows that are still open, until a resource is
-// full or a flow runs at full speed. Whoever is stopped keeps the level's speed and what it takes;
-// the others go on rising over what is left. Each round settles at least one flow.
+// Fills like water: a common level rises evenly for all open flows, until a resource is full or a
+// flow runs at full speed. A stopped flow keeps the level's speed and its use; the others rise over
+// the rest. Each round settles at least one flow.
 void LinkSharing::fill(std::vector<SharedFlow*>& open) {
   for (auto* flow : open) flow->speed = 1;
   if (open.size() < 2) {
@@ -83,7 +83,7 @@ void LinkSharing::fill(std::vector<SharedFlow*>& open) {
   }
   double level = 0;
   while (!open.empty()) {
-    // How far the level can rise: to the first flow at full speed or the first full resource.
+    // The limit of the level: the first flow at full speed or the first full resource.
     for (const auto* flow : open) {
       for (const auto& share : flow->claim->shares) slope_[index(share.first)] = 0;
     }
@@ -94,7 +94,7 @@ void LinkSharing::fill(std::vector<SharedFlow*>& open) {
         slope_[index(share.first)] += share.second / flow->claim->flow_rate;
       }
     }
-    int full = -1;  // of several that are full together, the first
+    int full = -1;  // the first of several full resources
     for (const auto* flow : open) {
       for (const auto& share : flow->claim->shares) {
         const double left = (1 - taken_[index(share.first)]) / slope_[index(share.first)];
@@ -105,7 +105,7 @@ void LinkSharing::fill(std::vector<SharedFlow*>& open) {
     }
     level = std::max(level, stop);
 
-    // Those that were stopped there are settled.
+    // Flows that were stopped there are settled.
     const std::size_t before = open.size();
     std::erase_if(open, [&](SharedFlow* flow) {
       const auto& claim = *flow->claim;

@@ -1,7 +1,7 @@
-// The closed-form executor. With one stream that communicates, each operation's duration is a
-// formula and the plan is one pass of max and plus. With several, collectives share the links, so
-// the pass becomes a small fluid model: each collective alternates between latency, when it holds
-// no link, and transfer, when all that transfer at a moment share each link evenly.
+// The closed-form executor. With one communication stream, each operation's duration is a formula
+// and the plan is one pass of max and plus. With several, collectives share the links, so the pass
+// becomes a small fluid model: each collective alternates between latency, when it holds no link,
+// and transfer, when concurrent transfers share each link evenly.
 
 #include <algorithm>
 #include <limits>
@@ -20,13 +20,13 @@
 namespace syncline::run {
 namespace {
 
-// Returns the duration of work other than a collective, on a rank whose computation is stretched.
+// Returns the duration of work other than a collective; computation is multiplied by `stretch`.
 Seconds stretched_seconds(const plan::Work& work, double stretch) {
   const auto* compute = std::get_if<plan::Compute>(&work);
   return compute != nullptr ? compute->seconds * stretch : plan::seconds_of(work);
 }
 
-// What a plan's operation takes if it is a collective; nullptr for other work.
+// Cost and claims of a plan's collective; nullptr for other work.
 struct CollectiveUse {
   const collective::CollectiveCost* cost = nullptr;
   const std::vector<Seconds>* latencies = nullptr;  // by stage
@@ -34,12 +34,12 @@ struct CollectiveUse {
   double bytes = 0;
 };
 
-// Several streams that communicate: a clock that goes from event to event. Between two events every
-// transfer runs at a constant speed; an event is the end of a latency, of a stage's transfer or of
-// other work, and speeds are shared out again where the set of transfers has changed.
+// Several communication streams: a clock moves from event to event. Between two events every
+// transfer has a constant speed. An event is the end of a latency, of a stage's transfer or of
+// other work; speeds are shared again if the set of transfers has changed.
 class FluidModel {
  public:
-  // `uses`: by operation; they claim so many resources. `plan` and `uses` must outlive this.
+  // Begins at time 0. `uses` is by operation. `plan` and `uses` must outlive this.
   FluidModel(const plan::Plan& plan, int periods, const std::vector<CollectiveUse>& uses,
              std::size_t resources, Seconds overhead, double stretch)
       : plan_(plan),
@@ -68,20 +68,20 @@ class FluidModel {
  private:
   static constexpr Seconds kNever = std::numeric_limits<double>::infinity();
 
-  // A collective on its way.
+  // A collective under way.
   struct Transfer {
     int instance = 0;
     const collective::CollectiveCost* cost = nullptr;
     const std::vector<Seconds>* latencies = nullptr;
     double bytes = 0;
     std::size_t stage = 0;
-    SharedFlow flow;  // of the stage at hand
+    SharedFlow flow;  // of the current stage
     bool in_latency = true;
     Seconds wakes = 0;      // end of the latency
     Seconds remaining = 0;  // of the transfer, at full speed
   };
 
-  // Starts what waits for nothing more. Collectives begin by a latency, so speeds stay.
+  // Starts operations that are ready. Collectives begin with a latency, so speeds stay.
   void start_ready() {
     while (!ready_.empty()) {
       const int instance = ready_.back();
@@ -108,7 +108,7 @@ class FluidModel {
     transfers_.push_back(transfer);
   }
 
-  // Only what is past its latency holds links.
+  // Shares the links among collectives in transfer.
   void share() {
     for (auto& transfer : transfers_) {
       if (!transfer.in_latency) flows_.push_back(&transfer.flow);
@@ -124,8 +124,7 @@ class FluidModel {
     return next;
   }
 
-  // Moves the clock and everything that transfers; whoever was due then goes on to its next part or
-  // is done.
+  // Moves the clock and all transfers; due ones go on to their next part or end.
   void advance(Seconds next) {
     const Seconds passed = next - now_;
     now_ = next;
@@ -133,7 +132,7 @@ class FluidModel {
     for (std::size_t i = 0; i < transfers_.size();) {
       Transfer& t = transfers_[i];
       if (!t.in_latency) t.remaining -= passed * t.flow.speed;
-      // A few ulps of the clock: what is left there is rounding, not data.
+      // The tolerance is a few ulps of the clock: a rest below it is rounding, not data.
       const bool due = t.in_latency ? t.wakes <= now_ : t.remaining <= 4e-16 * now_;
       changed = changed || due;
       if (!due || goes_on(t)) {
@@ -148,7 +147,7 @@ class FluidModel {
     if (changed) share();
   }
 
-  // From latency to transfer, from transfer to the next stage's latency; false after the last one.
+  // Moves on: from latency to transfer, from transfer to the next stage; false after the last one.
   bool goes_on(Transfer& t) const {
     if (t.in_latency) {
       t.in_latency = false;
@@ -185,7 +184,7 @@ class FluidModel {
   Walk walk_;
   const std::vector<CollectiveUse>& uses_;
   LinkSharing link_sharing_;
-  std::vector<SharedFlow*> flows_;  // while links are shared out
+  std::vector<SharedFlow*> flows_;  // buffer for the shared links
   Seconds overhead_;                // of each collective
   double stretch_;
   std::vector<int> ready_;
@@ -230,7 +229,7 @@ class ModelExecutor final : public Executor {
     return stretched_seconds(work, stretch_);
   }
 
-  // One communication stream: durations do not depend on what else runs.
+  // Runs one communication stream: durations do not depend on concurrent operations.
   Timeline run_queues(const plan::Plan& plan, int periods) {
     Timeline timeline;
     timeline.spans.reserve(plan.ops.size() * index(periods));
@@ -251,7 +250,7 @@ class ModelExecutor final : public Executor {
     return timeline;
   }
 
-  // Several: claims depend on costs alone, so plans that are evaluated one after the other, as in a
+  // Runs several. Claims depend only on costs, so plans that are evaluated in sequence, as in a
   // search, often share them.
   Timeline run_shared(const plan::Plan& plan, int periods) {
     uses_.assign(plan.ops.size(), {});
@@ -276,7 +275,7 @@ class ModelExecutor final : public Executor {
   std::optional<Sharing> sharing_;  // of the last plan that needed one
   double stretch_ = 1;
   double known_stretch_ = 1;
-  Waits known_waits_{0};  // that it is for
+  Waits known_waits_{0};  // waits of known_stretch_
   std::vector<Seconds> durations_;
   std::vector<CollectiveUse> uses_;  // by operation
 };

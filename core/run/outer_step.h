@@ -30,7 +30,7 @@ class OuterStep {
       states_;  // by tensor: start and momentum
 };
 
-// True if the averaging of these tensors takes the bucket; buffers go with the first tensor.
+// True if the averaging of these tensors includes the bucket; buffers belong to the first tensor.
 inline bool takes(const plan::Compute& average, const plan::Bucket& bucket, std::size_t tensors) {
   const int front = bucket.tensors.front();
   const int tensor = front < static_cast<int>(tensors) ? front : 0;

@@ -1,15 +1,15 @@
 // Layouts, all in units of Collective::unit bytes:
-//   dense   the bucket's tensors one behind the other in its number format (a half-precision
-//           codec's where there is one), padding behind the last
+//   dense   the bucket's tensors in a row in its number format (a half-precision codec's if it has
+//           one), padding after the last
 //   shards  one half of an exchange whose other half has other buckets: each tensor is split evenly
-//           among the ranks, and the payload holds every rank's slices together, so that slice r of
-//           each is at home on rank r between the halves
-//   pairs   of a sparse codec: `kept` (int32 index, fp32 value) a rank, ranks in order
-//   rows    of a sparse gradient: `kept` (int64 row, the row's values) a rank; row -1 is none
-//   factors of a low-rank codec: what is not compressed, all first factors, all second ones; each
+//           among the ranks, and the payload holds every rank's slices together, so that rank r
+//           holds slice r of each between the halves
+//   pairs   of a sparse codec: `kept` (int32 index, fp32 value) per rank, ranks in order
+//   rows    of a sparse gradient: `kept` (int64 row, the row's values) per rank; row -1 is none
+//   factors of a low-rank codec: uncompressed elements, all first factors, all second ones; each
 //           is summed by collectives of its own, and the second ones are made of the sum of the
 //           first (between)
-//   blocks  of a codec with scales: the bucket's tensors one behind the other in such units
+//   blocks  of a codec with scales: the bucket's tensors in a row in such units
 #include "core/run/payload.h"
 
 #include <Eigen/Core>
@@ -47,7 +47,7 @@ const Tensor& tensor_of(const Workload& workload, int number) {
   return t < gradients ? workload.tensors[t] : workload.buffers[t - gradients];
 }
 
-// Gradients one behind the other, and such a row back into them.
+// Concatenates gradients, and splits such a row back into them.
 std::vector<float> joined(const RankGradients& gradients, std::span<const int> tensors) {
   std::vector<float> row;
   for (const int tensor : tensors) {
@@ -103,20 +103,20 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
   }
   assert((!collectives_.empty() || workload.parallel.whole_job()) && "collectives move a payload");
   if (collectives_.empty()) return;
-  // What is gathered ahead of a gradient's exchange are parameters for a pass of the model: to the
-  // gradient's values it is what gathers them behind it.
+  // Gathers before a gradient's exchange bring parameters for a pass of the model; for the
+  // gradient's values they count as if after it.
   const auto exchange = std::ranges::find_if(
       collectives_, [](const auto& c) { return c.kind != collective::CollectiveKind::kAllGather; });
   std::rotate(collectives_.begin(), exchange, collectives_.end());
-  // Gathers of the first copy are among more ranks than those of the second; sums do not count.
+  // Gathers of the first copy have more ranks than those of the second; sums do not count.
   if (exchange == collectives_.end()) {
     std::ranges::stable_sort(collectives_, std::ranges::greater(),
                              [](const auto& c) { return c.groups.size; });
   }
-  // The layout follows from what the bucket holds and how it travels.
+  // The layout follows from the bucket's content and route.
   const collective::Collective& first = collectives_.front();
   for (const auto& c : collectives_) elements_ = std::max(elements_, c.elements);
-  // Of an outer step each rank of a group may carry no more than its part.
+  // In an outer step each rank of a group may carry only its part.
   if (bucket_.averaged && first.groups.group_step == 1) {
     elements_ = std::max(elements_, first.elements * first.groups.count);
   }
@@ -124,7 +124,7 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
   member_ = place.has_value();
   rank_ = place ? place->member : 0;
   ranks_ = first.groups.size;
-  // A rank's part is its place in the collective that shares the bucket out, or joins it again.
+  // A rank's part is its rank in the collective that scatters or gathers the bucket.
   for (const auto& c : collectives_) {
     using enum collective::CollectiveKind;
     if (c.kind != kReduceScatter && c.kind != kAllGather) continue;
@@ -156,9 +156,9 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
   lay_out_numbers(workload);
 }
 
-// Places each tensor behind the one before. A bucket of one tensor may hold a part of it.
+// Places each tensor after the previous one. A bucket of one tensor may hold a part of it.
 void Payload::lay_out_numbers(const Workload& workload) {
-  // One half, as often as it is done: parameters may be gathered for both passes.
+  // One half, any number of times: parameters may be gathered for both passes.
   const bool half = collectives_.front().kind != collective::CollectiveKind::kAllReduce &&
                     std::ranges::all_of(collectives_, [&](const auto& c) {
                       return c.kind == collectives_.front().kind;
@@ -180,7 +180,7 @@ void Payload::lay_out_numbers(const Workload& workload) {
          "the collectives carry the whole bucket");
 }
 
-// As many collectives sum each part that is not empty, padded as they are.
+// Lays out the parts. Each non-empty part has the same number of collectives, with their padding.
 void Payload::lay_out_factors() {
   const auto sizes = compress::low_rank_sizes(bucket_.factors);
   std::vector<std::size_t> present;
@@ -218,7 +218,7 @@ std::int64_t Payload::place(std::size_t n) const {
 void Payload::add(std::byte* to, std::span<const std::byte* const> from, std::int64_t count) const {
   assert(layout_ != Layout::kPairs && layout_ != Layout::kRows && "gathered, never summed");
   if (layout_ == Layout::kBlocks) return add_blocks(to, from, count);
-  // As a collective library does: in the format itself, rounding each time.
+  // Like a collective library: in the format itself, with rounding after each addition.
   with_number(format_, [&]<typename Number>(Number sum) {
     for (const std::byte* one : from) {
       for (std::int64_t at = 0; at < count; at += static_cast<std::int64_t>(sizeof sum)) {
@@ -293,7 +293,7 @@ void Payload::fill_pairs(RankGradients& gradients, std::byte* payload) const {
   auto& gradient = gradients[index(bucket_.tensors.front())];
   const compress::Encoded own = bucket_.codec->encode(gradient, bucket_.kept);
   std::byte* at = payload + rank_ * bucket_.kept * unit_;
-  // Fewer than `kept` elements there are only in a tensor that is smaller: the rest adds zero.
+  // Only a smaller tensor has fewer than `kept` elements: the rest adds zero.
   std::memset(at, 0, static_cast<std::size_t>(bucket_.kept * unit_));
   for (std::size_t i = 0; i < own.indices.size(); ++i, at += unit_) {
     std::memcpy(at, &own.indices[i], sizeof(std::int32_t));

@@ -1,6 +1,6 @@
 // The max-plus pass: streams as queues, in one walk through a plan's operations, which are listed
-// after what they wait for. Exact where no two collectives share a link; the fluid model
-// (model_executor.cc) is for those that do.
+// after their dependencies. Exact if no two collectives share a link; otherwise the fluid model
+// (model_executor.cc) applies.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@ class Queues {
         ends_before_(plan.ops.size(), 0),
         free_(index(plan.streams), 0) {}
 
-  // Seconds from which on a stream is free; of an operation's end.
+  // Returns the time from which a stream is free, and an operation's end, in seconds.
   Seconds free(plan::StreamId stream) const { return free_[index(stream)]; }
   Seconds end(std::size_t op) const { return ends_[op]; }
 
-  // One period: each operation begins when its stream is free and what it waits for has ended, in
-  // this period or the one before, and takes duration(its index, its begin).
+  // Runs one period. Each operation begins when its stream is free and its dependencies have ended,
+  // in this period or the previous one. It takes duration(its index, its begin).
   template <typename Duration>
   void pass(const plan::Plan& plan, const Duration& duration) {
     std::swap(ends_, ends_before_);
@@ -42,7 +42,7 @@ class Queues {
     }
   }
 
-  // The clock starts again at that moment; what was over before it is over at zero.
+  // Starts the clock again at `moment`; earlier ends become zero.
   void start_at(Seconds moment) {
     for (Seconds& end : ends_) end = std::max(0.0, end - moment);
     for (Seconds& free : free_) free = std::max(0.0, free - moment);
@@ -50,7 +50,7 @@ class Queues {
 
  private:
   std::vector<Seconds> ends_;
-  std::vector<Seconds> ends_before_;  // of the period before
+  std::vector<Seconds> ends_before_;  // of the previous period
   std::vector<Seconds> free_;         // by stream
 };
 

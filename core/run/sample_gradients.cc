@@ -9,15 +9,15 @@
 namespace syncline::run {
 namespace {
 
-// The sum of twelve uniform numbers is close enough to normal for values that are only summed.
+// Returns the sum of twelve uniform numbers, near enough to normal for values that are summed.
 float nearly_normal(Random& random) {
   double sum = -6;
   for (int i = 0; i < 12; ++i) sum += random.uniform();
   return static_cast<float>(sum);
 }
 
-// One rank's gradient of a tensor, `value` called for each element that is not 0. Of a sparse one
-// the announced rows are spread over the tensor; each rank's begin elsewhere, so that some coincide
+// Returns one rank's gradient of a tensor; `value` gives each non-zero element. In a sparse one the
+// announced rows are spread over the tensor. Each rank's begin elsewhere, so that some coincide
 // with another's and some do not.
 template <typename Value>
 std::vector<float> filled(const Tensor& tensor, int rank, const Value& value) {
@@ -58,7 +58,7 @@ RankGradients sample_gradients(const Workload& workload, int rank, int ranks, st
   const float wide = kWide / static_cast<float>(ranks);
   const auto value = [&] {
     if (values == SampleValues::kReal) return nearly_normal(random);
-    // Within six deviations, so below half of what 24 bits hold when all ranks are summed.
+    // Within six deviations, so below half of the range of 24 bits when all ranks are summed.
     if (values == SampleValues::kWideIntegers) return std::round(nearly_normal(random) * wide);
     return static_cast<float>(
         static_cast<int>(random.bits() % static_cast<std::uint64_t>(2 * most + 1)) - most);

@@ -10,15 +10,14 @@
 
 namespace syncline::run {
 
-// Integers: their sums over all ranks are exact in any order. Small ones (up to 256 over all ranks)
-// in every number format, wide ones (normally distributed over 24 bits, so that a codec that looks
-// for the largest finds as few equals as among real gradients) in fp32 and fp64. Real: normally
-// distributed floats, whose sums are rounded. A sparse gradient has as many non-zero rows as it
-// announces, spread over the tensor.
+// kIntegers: exact sums over all ranks in any order and in every number format (up to 256 in all).
+// kWideIntegers: normally distributed over 24 bits, exact in fp32 and fp64; a codec that selects
+// the largest finds as few equals as among real gradients. kReal: normally distributed floats, so
+// sums are rounded. A sparse gradient has the announced number of non-zero rows, spread over the
+// tensor.
 enum class SampleValues { kIntegers, kWideIntegers, kReal };
 
-// Finds the widest integers that are exact in every number format in which the plan's buckets
-// travel.
+// Returns the widest integers that are exact in every number format of the plan's buckets.
 SampleValues exact_values(const plan::Plan& plan);
 
 RankGradients sample_gradients(const Workload& workload, int rank, int ranks, std::uint64_t seed,

@@ -22,7 +22,7 @@ Moments slowest(const Jitter& jitter, int ranks, int steps) {
   }
   const double mean = steps;
   if (ranks == 1) return {1.0 + jitter.relative, jitter.relative / std::sqrt(mean)};
-  // The sum of so many exponentials of mean 1 has Erlang's distribution.
+  // The sum of `steps` exponentials of mean 1 has Erlang's distribution.
   const auto above = [&](double x) { return boost::math::gamma_q(mean, x); };
   const double high = mean + 12 * std::sqrt(mean) + 12 + 3 * std::log(static_cast<double>(ranks));
   const Moments sum = largest_of(above, ranks, 0.0, high);
@@ -49,7 +49,7 @@ double expected_slowest(const Jitter& jitter, const Waits& waits) {
 
 Waits waits_of(const plan::Plan& plan) {
   if (plan.steps == 1) return {plan.ranks, 1, plan.passes, 1};
-  // A group is a block of ranks, and some collective of its step reaches from end to end.
+  // A group is a block of ranks; some collective of its step spans it.
   int ranks = 1;
   for (const plan::Op& op : plan.ops) {
     if (op.step > 0) break;

@@ -8,8 +8,7 @@
 namespace syncline::run {
 namespace {
 
-// Turns what each operation waits for into who waits for it: `begin` holds each one's range in
-// `successors`.
+// Inverts dependencies into successors: `begin` holds each operation's range in `successors`.
 void gather_edges(const plan::Plan& plan, std::vector<plan::OpId> plan::Op::*awaited,
                   std::vector<int>& begin, std::vector<plan::OpId>& successors) {
   const auto n = plan.ops.size();
@@ -35,7 +34,7 @@ Walk::Walk(const plan::Plan& plan, int periods) : operations_(static_cast<int>(p
   wraps_.assign(n, 0);
   waiting_.assign(n * index(periods), 0);
 
-  // Streams are rings: the last operation of a period is followed by the first of the next.
+  // Streams are rings: the last operation of a period precedes the first of the next.
   std::vector<plan::OpId> first(index(plan.streams), -1);
   std::vector<plan::OpId> last(index(plan.streams), -1);
   for (std::size_t i = 0; i < n; ++i) {
@@ -58,7 +57,7 @@ Walk::Walk(const plan::Plan& plan, int periods) : operations_(static_cast<int>(p
   }
   gather_edges(plan, &plan::Op::after, successor_begin_, successors_);
   gather_edges(plan, &plan::Op::after_previous, next_begin_, next_successors_);
-  // What each instance waits for: its dependencies, and its stream but for the very first on it.
+  // Each instance waits for its dependencies and its stream, except the first one of a stream.
   for (int p = 0; p < periods; ++p) {
     for (std::size_t i = 0; i < n; ++i) {
       const auto stream = index(plan.ops[i].stream);

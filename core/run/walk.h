@@ -1,6 +1,6 @@
-// Walking a plan in time: which operations may begin once another is done. Executors that follow
-// events share it; it knows the order of streams and the dependencies, not the clock. Dependencies
-// on the period before are edges like the others that lead one period on.
+// Walks a plan in time: finds the operations that may begin once another is done. Executors that
+// follow events share it; it knows the order of streams and the dependencies, not the clock.
+// Dependencies on the previous period are edges that lead one period on.
 #pragma once
 
 #include <vector>
@@ -18,13 +18,12 @@ class Walk {
   int instances() const { return static_cast<int>(waiting_.size()); }
   plan::OpId op(int instance) const { return static_cast<plan::OpId>(instance % operations_); }
   int period(int instance) const { return instance / operations_; }
-  // Operations that wait for nothing.
+  // Returns the operations without dependencies.
   std::vector<int> first() const;
 
-  // The stream is free for the next operation on it: appends that one where it waits for nothing
-  // else.
+  // Frees the stream for its next operation: appends that one if it waits for no other.
   void pass_stream(int instance, std::vector<int>& ready);
-  // The operation is done: appends the operations that waited for it alone.
+  // Marks the operation done: appends the operations that waited only for it.
   void pass_dependents(int instance, std::vector<int>& ready);
 
  private:
@@ -33,13 +32,13 @@ class Walk {
   }
 
   int operations_;
-  std::vector<int> waiting_;                // by instance: what it still waits for
+  std::vector<int> waiting_;                // by instance: number of operations it still waits for
   std::vector<plan::OpId> next_on_stream_;  // by op; wraps to the stream's first operation
   std::vector<char> wraps_;                 // by op: the next one is in the next period
   std::vector<int> successor_begin_;        // by op: range in successors_
   std::vector<plan::OpId> successors_;
   std::vector<int> next_begin_;              // by op: range in next_successors_
-  std::vector<plan::OpId> next_successors_;  // those that wait for it in the next period
+  std::vector<plan::OpId> next_successors_;  // operations of the next period that wait for it
 };
 
 }  // namespace syncline::run

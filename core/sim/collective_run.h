@@ -1,4 +1,4 @@
-// One collective in simulated time. Two bodies, one a grain; plan_run drives whichever was chosen.
+// One collective in simulated time. Two implementations, one per grain; plan_run drives one.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +22,19 @@ class CollectiveRun {
   virtual FluidPlan fluid_plan() const = 0;
   // Begins the collective of operation `op` as `instance`. Returns true if it was over at once.
   virtual bool start(Fluid& fluid, int instance, plan::OpId op) = 0;
-  // Handles a token of another kind than kOpDone. Returns the instance that ended with it, or -1.
+  // Takes a token of another kind than kOpDone. Returns the instance that ended with it, or -1.
   virtual int handle(Fluid& fluid, Fluid::Token token) = 0;
 };
 
-// Rounds that load the links alike as one flow an edge, after the latencies they stand for. Of one
-// job, or of several on one fabric, in this order; all have the same fluid plan.
+// Returns runs that merge rounds with the same link load into one flow per edge, after their
+// latencies. For one job, or several on one fabric, in this order; all have the same fluid plan.
 std::vector<std::unique_ptr<CollectiveRun>> make_merged_runs(const std::vector<run::Beside>& jobs,
                                                              bool fold);
 
-// Every message of every round. A rank begins its next round when all that it sent in the last one
-// has left it and all that it awaited has arrived; a receiver takes messages in the order of its
-// rounds, the next as soon as the last is off the wire. With `fold`, ranks to which alike happens
-// are one. Knows no cost models: plans with collectives that one costs are run merged.
+// Returns a run of every message of every round. A rank begins its next round when all that it sent
+// in the last one has left it and all that it awaited has arrived. A receiver takes messages in the
+// order of its rounds, the next as soon as the last is off the wire. With `fold`, ranks with equal
+// messages are one. Without cost models: plans with collectives that one costs are run merged.
 std::unique_ptr<CollectiveRun> make_step_run(const plan::Plan& plan, const Cluster& cluster,
                                              bool fold);
 

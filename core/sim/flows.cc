@@ -12,7 +12,7 @@
 namespace syncline::sim {
 namespace {
 
-// Collectives with the same key send along the same routes,
+// Collectives with the same key use the same routes,
 struct PatternKey {
   collective::CollectiveKind kind;
   const collective::Algorithm* algorithm;
@@ -28,7 +28,7 @@ struct PayloadKey {
   bool operator==(const PayloadKey&) const = default;
 };
 
-// Where the key is among the known ones; it is put there if it is new.
+// Returns the index of the key in the known ones; adds it if it is new.
 template <typename Key>
 std::size_t place_of(const Key& key, std::vector<Key>& known) {
   const auto it = std::ranges::find(known, key);
@@ -119,7 +119,7 @@ Traffic joined(std::vector<Traffic> jobs, const std::vector<collective::Network>
   Traffic all = std::move(jobs.front());
   if (jobs.size() == 1) return all;
   const fabric::FabricLink* first = networks.front().topology()->links.data();
-  std::map<std::ptrdiff_t, int> in_fabric;  // by link there: in `all`
+  std::map<std::ptrdiff_t, int> in_fabric;  // by link there: index in `all`
   for (int id = 0; id < networks.front().link_count(); ++id) {
     const fabric::FabricLink* link = networks.front().in_fabric(id);
     if (link != nullptr) in_fabric[link - first] = id;
@@ -160,7 +160,7 @@ Traffic joined(std::vector<Traffic> jobs, const std::vector<collective::Network>
 
 FlowPlan at_once(const FlowPlan& plan) {
   // SimGrid's work grows as the square of the flows: 256 along each of 62 routes, three collectives
-  // at a time, took it minutes a step, 16 take 2 s.
+  // at a time, took minutes per step, 16 take 2 s.
   constexpr double kMostAlongOne = 256;
   constexpr double kLeastAlongOne = 8;
   constexpr double kMostFlows = 1024;
@@ -203,7 +203,7 @@ FlowSet every_flow(const Traffic& traffic) {
 
 namespace {
 
-// The distinct costs of a plan's collectives, and which of them each operation has (-1: none).
+// The distinct costs of a plan's collectives, and the index of each operation's (-1: none).
 struct Costs {
   std::vector<const collective::CollectiveCost*> all;
   std::vector<int> of_op;
@@ -233,7 +233,7 @@ FlowSet busiest_flows(const plan::Plan& plan, collective::CostCache& cache) {
       const auto busiest =
           std::ranges::max_element(stage.links, {}, &std::pair<int, double>::second);
       const BytesPerSecond capacity = cost->footprint->capacity(busiest->first);
-      // Of the links alone: who starts the flow applies the cost's scale, as for any other.
+      // The cost's scale is applied when the flow starts, as for all flows.
       const double fraction = stage.seconds_per_byte / cost->scale * capacity;
       flows.push_back({{static_cast<int>(place_of(capacity, capacities)), fraction}});
     }
@@ -247,10 +247,10 @@ FlowSet busiest_flows(const plan::Plan& plan, collective::CostCache& cache) {
 
 namespace {
 
-// A link, and how long each stage of each cost keeps it busy for a byte of payload.
+// A link, and the time for which each stage of each cost uses it, per byte of payload.
 struct LinkWork {
   BytesPerSecond capacity = 0;
-  std::vector<double> seconds;  // by cost and stage, one behind the other
+  std::vector<double> seconds;  // by cost and stage
   double sum = 0;
 
   bool outdoes(const LinkWork& other) const {
@@ -279,7 +279,7 @@ std::vector<LinkWork> works_of(const std::vector<const collective::CollectiveCos
   return works;
 }
 
-// Those that no other outdoes.
+// Returns the links that no other link outdoes.
 std::vector<LinkWork> heaviest(std::vector<LinkWork> works) {
   std::ranges::stable_sort(works, std::greater{}, &LinkWork::sum);
   std::vector<LinkWork> kept;
@@ -291,7 +291,7 @@ std::vector<LinkWork> heaviest(std::vector<LinkWork> works) {
   return kept;
 }
 
-// Lays down the flows of every stage, link by link.
+// Adds the flows of every stage, link by link.
 class HeaviestFlows {
  public:
   HeaviestFlows(const std::vector<const collective::CollectiveCost*>& costs, FlowSet& set)
@@ -320,21 +320,21 @@ class HeaviestFlows {
   }
 
  private:
-  static constexpr double kMostFlows = 16;  // of a stage on a link; beyond, in proportion
+  static constexpr double kMostFlows = 16;  // per stage and link; scaled down above it
 
-  // Of each stage.
+  // Returns the messages of each stage on a link.
   std::vector<double> messages_on(const LinkWork& work) const {
     std::vector<double> messages;
     for (const auto* cost : costs_) {
       for (const auto& stage : cost->stages) {
-        const double one = stage.flow_rate * stage.seconds_per_byte;  // its share of the payload
+        const double one = stage.flow_rate * stage.seconds_per_byte;  // share of the payload of one
         messages.push_back(work.seconds[messages.size()] * work.capacity / one);
       }
     }
     return messages;
   }
 
-  // Over the link, no faster than the rate.
+  // Returns a route over the link, no faster than the rate.
   int route(int link, double rate) {
     const auto next = static_cast<int>(set_.routes.size());
     const auto [known, fresh] = routes_.try_emplace({link, rate}, next);

@@ -1,4 +1,4 @@
-// Collectives as flows over links: what the simulated network is asked to carry.
+// Collectives as flows over links: the load of the simulated network.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace syncline::sim {
 
-// A way through the network that some message takes: link ids into FlowSet::links.
+// A way through the network of some message: link ids into FlowSet::links.
 using Route = std::vector<int>;
 
 // Messages along one route.
@@ -22,7 +22,7 @@ struct Flow {
   double fraction = 0;  // share of the collective's payload
 };
 
-// Messages that set out together.
+// Messages that begin together.
 using FlowStage = std::vector<Flow>;
 
 // One kind of collective, for all its groups at once.
@@ -33,7 +33,7 @@ struct FlowLink {
   bool per_flow = false;
 };
 
-// What Fluid is built from.
+// Input of Fluid.
 struct FluidPlan {
   std::vector<FlowLink> links;
   std::vector<Route> routes;
@@ -42,14 +42,14 @@ struct FluidPlan {
 // Returns all links of a network, in its order.
 std::vector<FlowLink> links_of(const collective::Network& network);
 
-// The routes of messages, as they are asked for; `with_ranks`, each behind the two ranks at its
-// ends, ranks and links numbered through, ranks first.
+// The routes of messages, created on demand. `with_ranks`: each begins with the two ranks at its
+// ends; ranks and links share one numbering, ranks first.
 class RouteTable {
  public:
   explicit RouteTable(const collective::Network& network, bool with_ranks = false)
       : network_(network), with_ranks_(with_ranks) {}
 
-  // Returns the first of a message's; those of its other parts follow it.
+  // Returns the first route of a message; those of its other parts follow it.
   int find(const collective::Groups& groups, int from, int to);
 
   std::vector<Route> routes;
@@ -57,21 +57,21 @@ class RouteTable {
  private:
   const collective::Network& network_;
   bool with_ranks_;
-  // Which lanes a message takes is up to how far apart the group's members are: by that step.
+  // Routes by step between the group's members, which decides a message's lanes.
   std::map<int, std::unordered_map<std::uint64_t, int>> known_;
 };
 
-// Who sends along which route, edge by edge, as a plan's collectives list them.
+// Routes of messages, edge by edge, as a plan's collectives list them.
 struct Traffic : FluidPlan {
-  // Routes by set of edges (collective::EdgeSets), for each way in which ranks talk to each other;
-  // of each message one for each of its parts.
+  // Routes by set of edges (collective::EdgeSets), for each pattern of communication; one for each
+  // part of a message.
   using RouteSets = std::vector<std::vector<int>>;
   std::vector<RouteSets> patterns;
   // Collectives over one pattern with the same number of chunks.
   struct FlowBytes {
     std::size_t pattern = 0;
     collective::Stages stages;
-    bool at_once = false;  // evaluated as one stage, and sent as one
+    bool at_once = false;  // true: costed as one stage, and sent as one
     int parts = 1;         // of a message
   };
   std::vector<FlowBytes> payloads;
@@ -81,11 +81,11 @@ struct Traffic : FluidPlan {
 Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
                    collective::CostCache& cache);
 
-// Of jobs on one fabric, whose links there are the same: operations of one job behind those of the
-// other.
+// Joins jobs on one fabric with common links there: each job's operations follow those of the
+// previous one.
 Traffic joined(std::vector<Traffic> jobs, const std::vector<collective::Network>& networks);
 
-// What a plan needs of the network, at merged grain.
+// A plan's load on the network, at merged grain.
 struct FlowSet : FluidPlan {
   std::vector<FlowPlan> plans;
   std::vector<int> plan_of_op;  // by operation; -1 for anything but a collective
@@ -94,20 +94,19 @@ struct FlowSet : FluidPlan {
 // Returns all stages of a plan as one, in flows of one size: those of a link then end together.
 FlowPlan at_once(const FlowPlan& plan);
 
-// Every edge of every collective as a flow of its own.
+// Returns every edge of every collective as a flow of its own.
 FlowSet every_flow(const Traffic& traffic);
 
-// For plans whose collectives never overlap (plan::overlaps): each stage as one flow, of all that
-// its busiest link carries, over that link alone. The flows of a stage are of one size and set out
-// together, so the busiest link gives each of its own the least share of all, is full from the
-// first moment and the last to be done; nothing else can hold up the stage.
+// Returns one flow per stage for plans without overlapping collectives (plan::overlaps): all bytes
+// of the stage's busiest link, over only that link. A stage's flows have one size and begin
+// together, so the busiest link gives each of its flows the smallest share, is full from the begin
+// and ends last. No other link delays the stage.
 FlowSet busiest_flows(const plan::Plan& plan, collective::CostCache& cache);
 
-// For plans of very many messages whose collectives overlap: each message as a flow over one link
-// alone, on those links that none other outdoes. Where one link carries no less in any stage of any
-// collective than another does, and is no faster, the other never has a flow that ends later:
-// nothing waits for it. One link stands for all that carry the same. The messages of a stage keep
-// pace with those on its busiest link.
+// Returns each message as a flow over one link, for plans of very many messages with overlapping
+// collectives, on links that no other link dominates. If one link carries no less in any stage of
+// any collective than another and is no faster, no flow on the other ends later: it delays no
+// stage. Equal links are one. The messages of a stage keep pace with those on its busiest link.
 FlowSet heaviest_flows(const plan::Plan& plan, collective::CostCache& cache);
 
 }  // namespace syncline::sim

@@ -20,14 +20,14 @@ namespace {
 
 namespace sg = simgrid::s4u;
 
-// Waiting is a computation of one operation a second, each on a core of its own.
+// A timer is a computation of one operation per second, each on its own core.
 constexpr int kTimerCores = 1 << 20;
 constexpr Seconds kNever = std::numeric_limits<double>::infinity();
 
-// SimGrid counts whole units; a share of a small payload is not always a whole byte.
+// SimGrid counts whole units; a share of a small payload may be a fraction of a byte.
 constexpr double kUnits = 1024;
 
-// What SimGrid's versions, from Debian 12's 3.32 on, have different names for.
+// Names that differ between SimGrid's versions, from Debian 12's 3.32 on.
 #if SIMGRID_VERSION < 33400
 constexpr char kTiming[] = "--cfg=surf/precision:1e-12";
 constexpr char kWork[] = "--cfg=maxmin/precision:1e-9";
@@ -76,13 +76,13 @@ sg::Link* add_link(sg::NetZone& zone, const std::string& name, double capacity) 
 }  // namespace
 
 struct Fluid::Parts {
-  // SimGrid reads its command line and writes its configuration to stderr unless told not to.
+  // SimGrid reads its command line and writes its configuration to stderr by default.
   int argc = 5;
   char name[9] = "syncline";
   char log[27] = "--log=root.thresh:critical";
   std::string timing = kTiming;
   std::string work = kWork;
-  // Lazy updates, the default, take no less time and are off by more.
+  // Lazy updates, the default, take no less time and are less exact.
   char optim[27] = "--cfg=network/optim:Full";
   char* argv[6] = {name, log, timing.data(), work.data(), optim, nullptr};
   std::unique_ptr<sg::Engine> engine;
@@ -91,18 +91,18 @@ struct Fluid::Parts {
   std::int32_t job = 0;
   const Handler* handler = nullptr;
 
-  // A flow, or the waiting for a moment.
+  // A flow, or the wait for a moment.
   struct Pending {
     sg::ActivityPtr activity;
     Token token;
     Seconds moment = kNever;
   };
   std::unordered_map<const sg::Activity*, Pending> pending;
-  // All that run on one processor cost SimGrid something at each event, so it is asked to wait for
-  // the first of the timers alone: a plan without fusion has one for each of its gradients at once.
+  // All activities on one processor cost SimGrid time at each event, so it waits only for the first
+  // of the timers: a plan without fusion starts one for each of its gradients at once.
   struct Timer {
     Seconds end;
-    std::uint64_t number;  // those of one moment in the order in which they were started
+    std::uint64_t number;  // keeps timers of one moment in the order of their start
     Token token;
     bool operator<(const Timer& other) const {
       return std::pair(end, number) > std::pair(other.end, other.number);
@@ -111,7 +111,7 @@ struct Fluid::Parts {
   std::priority_queue<Timer> timers;
   std::uint64_t timers_started = 0;
   std::set<Seconds> awaited;  // moments that SimGrid waits for
-  // An activity must outlive the callback that tells of its end.
+  // An activity must outlive the callback at its end.
   std::vector<sg::ActivityPtr> ended;
 
   void await_first() {
@@ -177,7 +177,7 @@ Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& route
     std::vector<sg::LinkInRoute> way;
     way.reserve(routes[r].size());
     for (const int link : routes[r]) way.emplace_back(made[index(link)]);
-    // Past the zone's own routes, which would name a link once.
+    // Bypasses the zone's own routes, which would name a link once.
     zone->add_bypass_route(host->get_netpoint(), s.sink->get_netpoint(), nullptr, nullptr, way);
     s.sources.push_back(host);
   }

@@ -1,5 +1,5 @@
-// SimGrid behind a small interface: timers, and flows that share links max-min fairly. The only
-// file that knows SimGrid. One instance a process, used once.
+// A small interface to SimGrid: timers, and flows that share links max-min fairly. The only file
+// that knows SimGrid. One instance per process, used once.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,29 @@ namespace syncline::sim {
 
 class Fluid {
  public:
-  // What the handler receives when a timer or a flow is done.
+  // The handler's argument when a timer or a flow is done.
   struct Token {
     std::int32_t kind = 0;
     std::int32_t a = 0;
     std::int32_t b = 0;
-    std::int32_t job = 0;  // whose it is: serve
+    std::int32_t job = 0;  // its owner: see serve()
   };
   using Handler = std::function<void(Token)>;
 
-  // Without latency: SimGrid divides a link in inverse proportion to it. Who starts a flow waits
-  // before. A flow claims a link as often as its route names it.
+  // Builds links without latency, because SimGrid shares a link in inverse proportion to it:
+  // callers wait before they start a flow. A flow claims a link as often as its route names it.
   Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& routes);
   ~Fluid();
   Fluid(const Fluid&) = delete;
   Fluid& operator=(const Fluid&) = delete;
 
-  // What is started from here on is this job's.
+  // Assigns all that is started from here on to this job.
   void serve(std::int32_t job);
 
   Seconds now() const;
   void start_timer(Seconds seconds, Token token);
   void start_flow(int route, double bytes, Token token);
-  // Runs until nothing is left to wait for; `handler` may start more.
+  // Runs until no timer or flow is left; `handler` may start more.
   void run(const Handler& handler);
 
  private:

@@ -1,6 +1,6 @@
-// Where every link of a kind carries equally many flows of each kind (an equitable partition, found
-// by colour refinement), all flows of a kind have the same rate at any time, so one of them and one
-// link of each kind tell what happens to all.
+// If every link of a kind carries equally many flows of each kind, all flows of a kind always have
+// the same rate. Colour refinement finds such an equitable partition. So one flow and one link of
+// each kind represent all.
 #include "core/sim/fold.h"
 
 #include <map>
@@ -27,12 +27,12 @@ Kinds kinds_by(const Colours& colours) {
   return kinds;
 }
 
-// A link learns the routes over it, then a route its links in order.
+// Refines a link's colour by the routes over it, then a route's by its links in order.
 void refine(const std::vector<Route>& routes, Colours& of_routes, Colours& of_links) {
   Colours crossed(of_links.size(), 0);
   for (std::size_t r = 0; r < routes.size(); ++r) {
     for (std::size_t place = 0; place < routes[r].size(); ++place) {
-      // A sum: the order does not matter. The place tells ports up from ports down.
+      // A sum, as order does not matter. The position distinguishes ports up from ports down.
       const auto link = index(routes[r][place]);
       crossed[link] += collective::mix(of_routes[r], place);
     }
@@ -65,8 +65,8 @@ Kinds no_kinds(std::size_t things) {
   return kinds;
 }
 
-// Colour refinement: what differs in anything that it touches gets another colour, round after
-// round, until the number of kinds stands still.
+// Refines colours: things that touch different ones get different colours, round after round, until
+// the number of kinds is constant.
 Folding folding_of(const std::vector<Route>& routes, Colours of_routes, Colours of_links) {
   Folding folding;
   std::size_t kinds = 0;
@@ -97,7 +97,7 @@ std::vector<Route> folded_routes(const std::vector<Route>& routes, const Folding
 }
 
 Traffic folded(const Traffic& traffic) {
-  // At first a route's colour says which sets send along it and how often.
+  // A route's initial colour encodes the sets that send along it, and how often.
   Colours of_routes(traffic.routes.size(), 1);
   collective::Colour set_id = 0;
   for (const auto& pattern : traffic.patterns) {

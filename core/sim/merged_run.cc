@@ -10,7 +10,7 @@
 namespace syncline::sim {
 namespace {
 
-// Beyond, folding itself takes seconds, and two trees hardly fold.
+// Above this, folding itself takes seconds, and two trees hardly fold.
 constexpr int kManyRanks = 4096;
 
 class MergedRun final : public CollectiveRun {
@@ -25,7 +25,7 @@ class MergedRun final : public CollectiveRun {
     }
   }
 
-  // Latencies are timers here: one a stage, not one a flow.
+  // Returns the network. Latencies are timers here: one per stage, not per flow.
   FluidPlan fluid_plan() const override { return flows_; }
 
   bool start(Fluid& fluid, int instance, plan::OpId op) override {
@@ -41,7 +41,7 @@ class MergedRun final : public CollectiveRun {
     if (token.kind == kFlowDone && --progress.outstanding > 0) return -1;
     const auto& stages = stages_of(progress.op);
     if (token.kind == kWoke && set_out(fluid, token.a, progress)) return -1;
-    // The stage is over (or had nothing to carry): on to the next one.
+    // The stage is over (or had no bytes): begin the next one.
     if (++progress.stage < stages.size()) {
       fluid.start_timer(latency_of(progress.op, progress.stage), {kWoke, token.a, 0});
       return -1;
@@ -66,7 +66,7 @@ class MergedRun final : public CollectiveRun {
     return latencies_[index(op)][stage];
   }
 
-  // Starts the stage's flows; false when there is nothing to carry.
+  // Starts the stage's flows; false if it has no bytes.
   bool set_out(Fluid& fluid, int instance, Progress& progress) {
     const auto& work = plan_.ops[index(progress.op)].work;
     const auto bytes = static_cast<double>(std::get<collective::Collective>(work).bytes());
@@ -84,7 +84,7 @@ class MergedRun final : public CollectiveRun {
   Seconds overhead_;
   FlowSet flows_;
   std::vector<std::vector<Seconds>> latencies_;  // by operation and stage
-  std::vector<double> scales_;  // by operation: where a cost model outruns the links
+  std::vector<double> scales_;  // by operation: transfer by a cost model / transfer by the links
   std::unordered_map<int, Progress> running_;
 };
 

@@ -15,7 +15,7 @@
 namespace syncline::sim {
 namespace {
 
-// Ranks whose spans are recorded. Where all of a role are alike, its first stands for them.
+// Returns the ranks with recorded spans. If all of a role are alike, its first represents them.
 std::vector<int> traced_ranks(const plan::Plan& plan, bool uneven, const std::vector<int>& named) {
   constexpr int kFirstFew = 4;
   std::vector<int> traced;
@@ -30,8 +30,8 @@ std::vector<int> traced_ranks(const plan::Plan& plan, bool uneven, const std::ve
   return traced;
 }
 
-// Returns whether something else than links and rounds says how long a collective takes. That is of
-// the whole, and nothing is known of its messages.
+// True if a cost model gives some collective's time. It covers the whole collective, so its
+// messages are unknown.
 bool evaluated_by_cost_model(const plan::Plan& plan, const Cluster& cluster) {
   collective::CostCache cache(cluster);
   return std::ranges::any_of(plan.ops, [&](const plan::Op& op) {
@@ -64,7 +64,7 @@ class PlanRun {
         fluid_(fluid) {
     const plan::Plan& plan = job.plan;
     const Jitter& jitter = job.cluster.jitter;
-    // A collective of several groups is one operation here, for which all ranks would wait.
+    // A collective of several groups is one operation here, so all ranks would wait for it.
     const run::Waits waits = run::waits_of(plan);
     const bool in_groups = waits.ranks > 1 && waits.groups > 1;
     uneven_ = jitter.kind != Jitter::Kind::kNone && !jitter.guessed && !in_groups;
@@ -75,7 +75,7 @@ class PlanRun {
     begins_.assign(index(walk_.instances()), 0);
   }
 
-  // All periods, once more where they are over.
+  // Starts all periods; again if they are over.
   void begin() {
     first_period_ = static_cast<int>(timeline_.period_ends.size());
     timeline_.period_ends.resize(timeline_.period_ends.size() + index(periods_));
@@ -100,7 +100,7 @@ class PlanRun {
   bool over() const { return left_ == 0; }
   bool took_time() const { return fluid_.now() > began_; }
 
-  // From the first on, those of which nothing is missing.
+  // Returns the number of complete periods, from the first on.
   std::size_t whole_periods() const {
     const auto whole = [&](std::size_t finished) { return finished == plan_.ops.size(); };
     return index(std::ranges::find_if_not(finished_, whole) - finished_.begin());
@@ -114,7 +114,7 @@ class PlanRun {
  private:
   const plan::Op& op_of(int instance) const { return plan_.ops[index(walk_.op(instance))]; }
 
-  // Work on the compute stream goes on at each rank's own pace.
+  // True for work on the compute stream, which each rank does at its own pace.
   bool own_pace(const plan::Op& op) const {
     return plan_.computes(op.stream) && !std::holds_alternative<collective::Collective>(op.work);
   }
@@ -153,8 +153,8 @@ class PlanRun {
     }
   }
 
-  // Each rank does the work when it is free; the next operation on the stream may queue at once,
-  // whoever depends on this one waits for the slowest rank.
+  // Does the work on each rank when that is free. The next operation on the stream may queue at
+  // once; dependents wait for the slowest rank.
   void advance_lanes(int instance, const plan::Op& op) {
     const Seconds now = fluid_.now();
     const Seconds seconds = plan::seconds_of(op.work);
@@ -177,7 +177,7 @@ class PlanRun {
     walk_.pass_stream(instance, ready_);
   }
 
-  // Those of the ranks that do an operation, or of the one that stands for them.
+  // Returns the lanes of the ranks that do an operation, or of their representative.
   std::vector<std::size_t>& lanes_of(const plan::Op& op) {
     auto& lanes = lanes_[index(plan_.role_of(op.stream))];
     if (!lanes.empty()) return lanes;
@@ -188,7 +188,7 @@ class PlanRun {
     return lanes;
   }
 
-  // All operations of a step share a rank's factor: work it out once a step.
+  // Returns a rank's factor, which all operations of a step share: it is computed once per step.
   double factor_of(int rank, std::int64_t step) {
     if (step != factors_step_) {
       factors_step_ = step;
@@ -206,7 +206,7 @@ class PlanRun {
   }
 
   void finish(int instance) {
-    if (instance < 0) {  // only waited for the computation before it
+    if (instance < 0) {  // waited only for the computation before it
       start(~instance);
       return;
     }
@@ -230,18 +230,18 @@ class PlanRun {
   const run::Beside& job_;
   const plan::Plan& plan_;
   int periods_;           // of one walk
-  int first_period_ = 0;  // of the walk at hand
-  Seconds began_ = 0;     // likewise
+  int first_period_ = 0;  // of the current walk
+  Seconds began_ = 0;     // of the current walk
   run::Walk walk_;
   int left_ = 0;                       // instances of the walk
   std::vector<std::size_t> finished_;  // operations, by period
   std::unique_ptr<CollectiveRun> collectives_;
   Fluid& fluid_;
   std::vector<int> ready_;
-  std::vector<Seconds> lane_free_;  // when each rank's compute stream is free, or each role's
+  std::vector<Seconds> lane_free_;  // time when each rank's compute stream is free, or each role's
   int lane_step_ = 1;               // ranks from one lane to the next
-  bool uneven_ = false;             // ranks' paces are drawn
-  double stretch_ = 1;              // else what computation is expected to take longer for
+  bool uneven_ = false;             // true: ranks' factors are drawn
+  double stretch_ = 1;              // otherwise: expected factor of computation
   std::vector<std::vector<std::size_t>> lanes_{index(plan_.roles)};  // by role
   std::vector<Seconds> begins_;                                      // by instance
   std::unordered_map<int, bool> awaited_;

@@ -1,7 +1,7 @@
-// Two grains (Simulation::grain): `step` moves every message of every round and lets each rank go
-// on as soon as its own messages are done; `merged` simulates rounds that load the links alike
-// as one flow an edge, after the latencies that they stand for. With `fold`, links that carry the
-// same kinds of flows are simulated once (see fold.h).
+// Two grains (Simulation::grain). kStep moves every message of every round and lets each rank
+// continue as soon as its own messages are done. kMerged simulates rounds with equal link load as
+// one flow per edge, after their latencies. With `fold`, links that carry the same kinds of flows
+// are simulated once (see fold.h).
 #include "core/sim/sim_executor.h"
 
 #include <cstdint>
@@ -38,7 +38,7 @@ std::vector<Item> take(const std::string& bytes, std::size_t& at) {
   return items;
 }
 
-// Whole numbers and times apart: between them in memory a span has bytes that nobody wrote.
+// Appends integers and times separately: a span has uninitialised bytes between them.
 void append_spans(std::string& bytes, const std::vector<run::Span>& spans) {
   std::vector<std::int32_t> numbers;
   std::vector<Seconds> times;

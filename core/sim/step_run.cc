@@ -10,8 +10,8 @@
 namespace syncline::sim {
 namespace {
 
-// A collective's messages, and for each kind of rank the rounds that it takes part in. Rounds are
-// numbered through, rank by rank: rank r's are [first_round[r], first_round[r + 1]).
+// A collective's messages, and for each kind of rank its rounds. Rounds are numbered rank by rank:
+// rank r's are [first_round[r], first_round[r + 1]).
 struct Program {
   struct Message {
     int from = 0;
@@ -20,7 +20,7 @@ struct Program {
     int to_round = 0;
     int route = 0;
     double bytes = 0;
-    Seconds extra_latency = 0;  // beyond what every message pays; delays the receiver
+    Seconds extra_latency = 0;  // beyond the common latency; delays the receiver
   };
   int ranks() const { return static_cast<int>(first_round.size()) - 1; }
   std::vector<Message> messages;
@@ -29,23 +29,23 @@ struct Program {
   std::vector<int> receives;    // by round: messages that reach it
   std::vector<int> send_begin;  // by round: range in `sends`
   std::vector<int> sends;       // message ids
-  Seconds took = -1;            // with the network to itself; -1: not known yet
+  Seconds took = -1;            // duration alone on the network; -1: unknown so far
 };
 
 struct Progress {
   Program* program = nullptr;
   Seconds begin = 0;
-  std::vector<int> round;    // by rank: where it stands
-  std::vector<int> missing;  // by round: events that have not happened yet
-  // Receivers take messages in the order of rounds: by rank, the first round whose messages are not
-  // all off the wire, and by round, how many of them are missing and which senders wait for it.
+  std::vector<int> round;    // by rank: its current round
+  std::vector<int> missing;  // by round: events still to come
+  // Receivers take messages in the order of rounds: by rank, the first round with messages still on
+  // the wire, and by round, the number of these and the senders that wait for it.
   std::vector<int> receiving;
   std::vector<int> on_wire;
   std::vector<std::vector<int>> waiting;
   std::size_t left = 0;  // messages that have not arrived
 };
 
-// What a plan's collectives do, over one network for all.
+// The messages of a plan's collectives, over one network for all.
 class Programs {
  public:
   Programs(const plan::Plan& plan, const collective::Network& network, bool fold)
@@ -58,7 +58,7 @@ class Programs {
     if (!fold || plan::overlaps(plan)) {
       add(distinct, fold);
     } else {
-      // Each has the network to itself, and is folded by itself.
+      // Each collective is alone on the network, and is folded by itself.
       for (const auto& collective : distinct) add({collective}, fold);
     }
   }
@@ -80,14 +80,14 @@ class Programs {
     return place;
   }
 
-  // A message as one of its ends sees it.
+  // A message as seen by one of its ends.
   struct End {
     int round = 0;  // of the collective
     int message = 0;
-    bool leaves = false;  // the rank; otherwise it reaches it
+    bool leaves = false;  // true: leaves the rank; false: reaches it
   };
 
-  // Shows each message of the collective, its way in place of its route, and its round.
+  // Calls visit(round, message) for each message of the collective; its route is its way.
   template <typename Visit>
   void visit_messages(const collective::Collective& collective, RouteTable& ways,
                       const Visit& visit) const {
@@ -107,7 +107,7 @@ class Programs {
     }
   }
 
-  // Ways are told apart by what is sent along them and when, ranks and links by what they can do.
+  // Returns the folding: ways differ by their messages and rounds, ranks and links by properties.
   Folding folding_of_ranks(const std::vector<collective::Collective>& collectives, RouteTable& ways,
                            bool fold) const {
     Colours of_ways;
@@ -126,7 +126,7 @@ class Programs {
     return folding_of(ways.routes, std::move(of_ways), std::move(of_links));
   }
 
-  // The programs of collectives that may be under way at the same time.
+  // Adds the programs of collectives that may be under way at the same time.
   void add(const std::vector<collective::Collective>& collectives, bool fold) {
     RouteTable ways(network_, true);
     const Folding folding = folding_of_ranks(collectives, ways, fold);
@@ -134,7 +134,7 @@ class Programs {
     const int ranks = add_network(ways.routes, folding);
     for (const auto& collective : collectives) {
       Program& program = all_.emplace_back();
-      // By kind of rank the messages that leave or reach it, by round.
+      // Messages that leave or reach each kind of rank, by round.
       std::vector<std::vector<End>> ends(index(ranks));
       const auto end_of = [&](int rank) -> std::vector<End>& { return ends[index(rank)]; };
       visit_messages(collective, ways, [&](int round, Message message) {
@@ -152,7 +152,7 @@ class Programs {
     }
   }
 
-  // Adds links and routes by kind; returns how many kinds of ranks there are.
+  // Adds links and routes by kind; returns the number of kinds of ranks.
   int add_network(const std::vector<Route>& ways, const Folding& folding) {
     int ranks = 0;
     const int links = static_cast<int>(fluid_.links.size());
@@ -173,8 +173,7 @@ class Programs {
     return ranks;
   }
 
-  // Numbers each rank's rounds through, those alone in which it sends or receives, and counts what
-  // happens to it in each.
+  // Numbers each rank's rounds, only those with its own messages, and counts its events in each.
   static void number_rounds(Program& program, const std::vector<std::vector<End>>& by_rank) {
     for (const auto& list : by_rank) {
       program.first_round.push_back(static_cast<int>(program.events.size()));
@@ -206,8 +205,8 @@ class Programs {
 
 class StepRun final : public CollectiveRun {
  public:
-  // Every message pays the fastest tier's latency before it sets out; what a slower tier adds comes
-  // after it.
+  // Prepares the plan's collectives. Every message waits the fastest tier's latency before it
+  // begins; a slower tier's extra latency comes after it.
   StepRun(const plan::Plan& plan, const Cluster& cluster, bool fold)
       : network_(cluster),
         latency_(network_.fastest()),
@@ -258,7 +257,7 @@ class StepRun final : public CollectiveRun {
       fluid.start_flow(message.route, message.bytes, {kFlowDone, token.a, token.b});
       return -1;
     }
-    // The sender is free once the message has left it; a slow tier holds up the receiver alone.
+    // The sender is free once the message has left it; a slow tier delays only the receiver.
     if (token.kind == kFlowDone) {
       take_off_wire(fluid, token.a, progress, message.to, message.to_round);
       happen(fluid, token.a, progress, message.from, message.from_round);
@@ -273,7 +272,7 @@ class StepRun final : public CollectiveRun {
   }
 
  private:
-  // The collective is over. With the network to itself it takes as long each time.
+  // Ends the collective. Alone on the network, it takes the same time in each period.
   int end(const Fluid& fluid, int instance, const Progress& progress) {
     if (alone_) progress.program->took = fluid.now() - progress.begin;
     running_.erase(instance);
@@ -285,7 +284,7 @@ class StepRun final : public CollectiveRun {
       send(fluid, instance, progress, rank);
   }
 
-  // Sends what the rank's round asks for, if there is one left.
+  // Sends the messages of the rank's current round, if one is left.
   void send(Fluid& fluid, int instance, Progress& progress, int rank) {
     const Program& program = *progress.program;
     const int round = progress.round[index(rank)];
@@ -302,14 +301,14 @@ class StepRun final : public CollectiveRun {
     }
   }
 
-  // Moves the rank's receiving end past rounds that have nothing on the wire.
+  // Moves the rank's receiving end past rounds without messages on the wire.
   static void skip_received(Progress& progress, int rank) {
     int& at = progress.receiving[index(rank)];
     const int end = progress.program->first_round[index(rank) + 1];
     while (at < end && progress.on_wire[index(at)] == 0) ++at;
   }
 
-  // A message to `rank` has left the wire: whoever waited for the rank to get so far may send.
+  // Takes a message to `rank` off the wire: senders that waited for its round may send.
   void take_off_wire(Fluid& fluid, int instance, Progress& progress, int rank, int round) {
     --progress.on_wire[index(round)];
     const int before = progress.receiving[index(rank)];
@@ -324,8 +323,8 @@ class StepRun final : public CollectiveRun {
     }
   }
 
-  // A message has left or reached the rank. Once its round is complete it goes on, past rounds
-  // that were completed early too.
+  // Counts a message that has left or reached the rank. Once its round is complete the rank goes
+  // on, also past later complete rounds.
   void happen(Fluid& fluid, int instance, Progress& progress, int rank, int round) {
     --progress.missing[index(round)];
     int& at = progress.round[index(rank)];
