@@ -34,8 +34,7 @@ double variable(Reader& config, const char* key, double fallback, Reader::Limits
   return checked_number(Json(number), limits, config.file(), config.place_of(key));
 }
 
-// Returns SetBoolFromEnv's reading: the number at the start of the text is above zero. "true" is no
-// number.
+// Reads as SetBoolFromEnv: the number before the text is above zero. "true" is no number.
 bool flag(Reader& config, const char* key, std::vector<std::string>& notes) {
   const Json* value = config.find(key);
   if (value == nullptr) return false;

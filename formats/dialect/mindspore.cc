@@ -94,8 +94,7 @@ Parts cut_by_bytes(const std::vector<int>& candidates, const std::vector<const T
   return parts;
 }
 
-// Returns candidates for one collective: dense parameters of the same id and dtype, in parameter
-// order.
+// Returns candidates for one collective: dense, of one id and dtype, in parameter order.
 std::map<std::pair<std::int64_t, DType>, std::vector<int>> candidates_of(
     const std::vector<const Tensor*>& parameters, const Ids& ids, bool cast) {
   std::map<std::pair<std::int64_t, DType>, std::vector<int>> keyed;

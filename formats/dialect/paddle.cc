@@ -192,8 +192,7 @@ Hierarchy hierarchy_of(Reader& config, std::int64_t inter, const Cluster& cluste
   return hierarchy;
 }
 
-// Returns the streams. Under sync_nccl_allreduce the host waits for each all-reduce before it
-// issues the next one.
+// Returns the streams. sync_nccl_allreduce: the host issues one all-reduce after the other.
 int streams_of(Reader& config, const Settings& settings, bool as_documents, Notes& notes) {
   const auto comms = static_cast<int>(settings.nccl_comm_num);
   if (comms == 1 || !settings.sync_nccl_allreduce) return comms;

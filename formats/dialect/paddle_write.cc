@@ -149,8 +149,7 @@ Changes paddle_changes(const Json& config, const Cluster& cluster) {
   return changes;
 }
 
-// Returns configurations. Under dgc and LocalSGD Paddle does not fuse; LocalSGD reads no other
-// switch either.
+// Returns configurations. dgc and LocalSGD fuse nothing; LocalSGD reads no other switch either.
 std::vector<Json> paddle_candidates(const Strategy& winner, const Workload&, const Cluster& cluster,
                                     const Partitions& partitions) {
   const Json training = training_of(winner);

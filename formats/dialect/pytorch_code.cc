@@ -1,6 +1,5 @@
-// Writes a configuration of DistributedDataParallel or FSDP as lines of a script. Names are
-// torch's: torch/nn/parallel/distributed.py, torch/distributed/algorithms and
-// torch/distributed/fsdp.
+// Writes DistributedDataParallel's or FSDP's configuration as script lines. Names are torch's:
+// torch/nn/parallel/distributed.py, torch/distributed/algorithms and torch/distributed/fsdp.
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>

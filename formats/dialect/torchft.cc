@@ -61,8 +61,7 @@ Outer read_outer(Reader outer) {
   return step;
 }
 
-// Reads one number, or one for each of several equal blocks of replica groups; slower ones have
-// less.
+// Reads one number, or one per equal block of replica groups, less for slower ones.
 void read_sync_every(Reader& config, LocalSgd& local) {
   const Json* given = config.find("sync_every");
   if (given == nullptr || !given->is_array()) {
