@@ -45,9 +45,8 @@ struct Range {
   Bytes most = kNoLimit;
 };
 
-// Returns the limits of a rule that closes a bucket at the limit: it held less without its last
-// gradient, and each type's last one may be incomplete. `past_first`: first ones have another
-// limit.
+// Returns the limits of a rule that closes a bucket at its limit. It held less without its last
+// gradient; each type's last one may be incomplete. `past_first`: ignores first ones.
 Range closing_after(const std::vector<Tensor>& tensors, const Buckets& seen, bool past_first) {
   Range range;
   std::map<DType, std::size_t> first;

@@ -24,7 +24,7 @@ std::string shape_text(const Shape& shape) {
          std::to_string(shape.gpus) + (shape.gpus == 1 ? " GPU" : " GPUs");
 }
 
-// Ranks fill the hosts' devices; `usual`: how many a node of that kind has, 0: unknown.
+// Returns nodes and GPUs by filling hosts. `usual`: GPUs of a node of that kind, 0: unknown.
 Shape shape_of(const Observed& observed, int usual, std::vector<std::string>& assumed) {
   const int ranks = std::max(1, observed.world_size);
   int a_node = observed.devices_a_node > 0 ? observed.devices_a_node : usual;
@@ -44,7 +44,7 @@ Shape shape_of(const Observed& observed, int usual, std::vector<std::string>& as
   return shape;
 }
 
-// Returns the usual node with that device, if possible with as many of it as the host has.
+// Returns the usual node with that device, if possible with the host's number of it.
 const hardware::KnownNode* node_of(const hardware::KnownDevice& device, const Observed& observed) {
   for (const hardware::KnownNode& node : hardware::nodes()) {
     if (node.device == device.name && node.gpus == observed.devices_a_node) return &node;

@@ -22,9 +22,9 @@ Json cluster_of(const Observed& observed, std::vector<std::string>& assumed);
 // Sizes are counted as nccl-tests does: the larger of a rank's input and output.
 //
 // Empty if no time can be measured: fewer than two ranks (one rank's durations include its waiting
-// for the others), no times, or unknown ranks per node. Excludes kinds that a plan cannot hold,
-// collectives without a time, groups with an unknown placement (smaller than the job, on several
-// nodes), and groups of more ranks than were read, as their last rank may be missing.
+// for the others), no times, or unknown ranks per node. Excludes kinds that a plan cannot hold, and
+// collectives without a time. Excludes groups with an unknown placement (smaller than the job, on
+// several nodes) or of more ranks than were read, as their last rank may be missing.
 std::vector<cost::MeasuredTable> tables_of(const Observed& observed);
 
 }  // namespace syncline::job

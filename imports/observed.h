@@ -177,7 +177,7 @@ struct Observed {
   std::optional<Json> workload;
 };
 
-// Return "trace.json, kineto", and the same followed by ", step 4 of rank 0".
+// Returns "trace.json, kineto", and the same followed by ", step 4 of rank 0".
 std::string source_of(const Observed& observed);
 std::string source_of(const Observed& observed, const Step& step);
 

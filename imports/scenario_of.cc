@@ -38,8 +38,8 @@ Json ddp(const std::string& name, Json config) {
   return {{"name", name}, {"dialect", "pytorch"}, {"config", std::move(config)}};
 }
 
-// Returns the strategy as it ran, the same with gradients as views if they were copied, and other
-// settings of the buckets, each that changes the buckets.
+// Returns the strategy as it ran, and the same with gradients as views if they were copied. Adds
+// other settings of the buckets, each that gives another number of them.
 Json strategies_of(const Observed& observed, const BucketRule& rule,
                    const std::vector<Tensor>& tensors) {
   const Json own = rule.strategy.is_null()
@@ -110,7 +110,7 @@ Json published_of(const Observed& observed, const Step& step) {
   return Json::array({row});
 }
 
-// Returns the cluster's device as an object; its keys are beside those of a named one.
+// Returns the cluster's device as an object, so that keys can override a named one's.
 Json& device_of(Json& cluster) {
   Json& device = cluster["device"];
   if (device.is_string()) device = Json{{"base", device}};

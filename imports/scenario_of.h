@@ -27,10 +27,10 @@ struct Imported {
   std::vector<std::string> assumed;  // facts that no file had, one sentence each
 };
 
-// Returns the typical step of an observed job's first rank: its gradients in ready order with waits
-// and copies, the job's strategy (and the same with gradients as views, if copies were seen), its
-// GPU time as a published row. For a model file, its workload. Throws InputError if no gradient is
-// known.
+// Returns the typical step of an observed job's first rank: its gradients in ready order, with
+// waits and copies. Adds the job's strategy (and the same with gradients as views, if copies were
+// seen) and its GPU time as a published row. For a model file, returns its workload. Throws
+// InputError if no gradient is known.
 Imported scenario_of(const Observed& observed, const ImportOptions& options);
 
 // Name of the strategy that the job ran with.

@@ -19,9 +19,9 @@ Step with_all_that_is_sent(Step step, std::vector<std::string>& assumed);
 Workload workload_of(const Observed& observed, const Step& step, std::int64_t batch,
                      std::vector<std::string>& assumed);
 
-// Rescales the workload's times from the job's device to the cluster's, by the square root of the
-// product of the ratios of FLOPs and memory bandwidth, and sets its time_spread to the range
-// between the two. Returns true if the devices differ. Notes the change, or an unknown device, in
+// Rescales the workload's times from the job's device to the cluster's. The factor is the square
+// root of the product of the ratios of FLOPs and memory bandwidth; time_spread is the range between
+// the two. Returns true if the devices differ. Notes the change, or an unknown device, in
 // `assumed`. Throws InputError if the devices differ and the rates of one are unknown.
 bool rescale_times(const Observed& observed, const Step& step, const Device& device,
                    Workload& workload, std::vector<std::string>& assumed);

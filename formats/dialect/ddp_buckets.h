@@ -56,8 +56,8 @@ DdpLimits ddp_limits(std::optional<double> cap_mb, const TorchVersion& version,
 
 // Returns positions in `order`, bucket by bucket. A tensor joins its type's open bucket, which
 // closes at its limit; then that type's next limit holds. A sparse tensor is a bucket by itself.
-// Open buckets close at the end: the type met last first (as torch's hash table has up to four of
-// them), or in the order of types, as Paddle's map has them (`by_type`).
+// Open buckets close at the end. The type met last is first (as torch's hash table has up to four
+// of them), or `by_type`, in the order of types, as Paddle's map has them.
 std::vector<std::vector<int>> assign_by_size(const std::vector<Tensor>& tensors,
                                              const std::vector<int>& order, const DdpLimits& limits,
                                              bool by_type = false);
@@ -90,15 +90,15 @@ struct ElementRule {
   // its own.
   bool one_format = false;
   bool fp8_apart = false;  // matrices of layers with FP8 parameters have buffers of their own
-  // The framework's own parameters in the order in which they fill buckets, each as a list of
-  // tensors. Empty: each tensor is one parameter, in order of readiness.
+  // The framework's own parameters in the order of filling buckets, each as a list of tensors.
+  // Empty: each tensor is one parameter, in order of readiness.
   std::vector<std::vector<int>> parameters = {};
   bool as_closed = false;       // given parameters too keep the order in which buckets close
   std::vector<int> alone = {};  // tensors with a bucket of their own
 };
 
-// Returns tensor indices by bucket in the order in which buckets close, an incomplete bucket last.
-// Given parameters: in the order in which buckets are ready. Excludes sparse tensors.
+// Returns tensor indices by bucket in order of closing, an incomplete bucket last. Given
+// parameters: in order of the buckets' readiness. Excludes sparse tensors.
 std::vector<std::vector<int>> buckets_by_elements(const std::vector<Tensor>& tensors,
                                                   const ElementRule& rule);
 

@@ -40,7 +40,7 @@ struct Partitions {
   // Returns the sizes in bytes from which a fusion rule makes other buckets, rising from 0. Ignores
   // the rule's own size.
   std::function<std::vector<Bytes>(const Fusion& rule)> sizes;
-  // Returns the best buckets for a strategy, whatever rule they come from.
+  // Returns the best buckets for a strategy, under any rule.
   std::function<std::vector<plan::Bucket>(const Strategy&)> best_buckets;
 };
 
@@ -54,7 +54,7 @@ struct Scheme {
   Json entry() const { return {{"name", name}, {"dialect", dialect}, {"config", config}}; }
 };
 
-// A row of the table. Its functions see only the ranks that sum a dense gradient as cluster.
+// A row of the table. Its functions get a cluster of the ranks that sum a dense gradient.
 struct Dialect {
   std::string_view name;
   std::string_view summary;  // one line for `syncline list`
@@ -87,8 +87,8 @@ struct Dialect {
   void (*set_batches)(std::int64_t batch, std::int64_t micro_batches, Json& config) = nullptr;
   // True if it trains jobs with a cut model (workload.parallel).
   bool cuts_jobs = false;
-  // Bucket size in bytes up to which users mean one bucket, however large the model is; 0: there is
-  // no such size.
+  // Largest bucket size in bytes by which users mean one bucket, however small the model is; 0:
+  // there is no such size.
   Bytes one_bucket = 0;
   // Its name for DistributedDataParallel's bucket_cap_mb; empty: it has no such key.
   std::string_view cap_key = {};
@@ -124,7 +124,7 @@ void note(std::vector<std::string>& notes,
 // (dialects.h has all of them).
 void hand_in(std::vector<Dialect> rows);
 
-// Returns the table, in the order in which it was set; empty before.
+// Returns the table in the order of hand_in; empty before.
 std::span<const Dialect> dialects();
 const Dialect* find_dialect(std::string_view name);  // or nullptr
 std::vector<std::string> dialect_names();

@@ -8,7 +8,7 @@
 
 namespace syncline::dialect {
 
-// Returns all frameworks, in the order in which users see them.
+// Returns all frameworks, in the users' order.
 std::vector<Dialect> all_dialects();
 
 // Returns Horovod's dialect: environment variables (numbers, or text as in a shell), and
@@ -20,7 +20,7 @@ Dialect horovod_dialect();
 // call order: a later call overwrites; "" is the whole network).
 Dialect mindspore_dialect();
 
-// Return Paddle's dialects: the DistributedStrategy of Fleet's static graph (as of 2021, the time
+// Returns Paddle's dialects: the DistributedStrategy of Fleet's static graph (as of 2021, the time
 // of its documents), and the reducer of its dygraph DataParallel.
 Dialect paddle_dialect();          // paddle.cc
 Dialect paddle_dygraph_dialect();  // paddle_dygraph.cc
@@ -43,7 +43,7 @@ Dialect hf_trainer_dialect();
 // torch/distributed/fsdp (FullyShardedDataParallel) and torch/distributed/fsdp/_fully_shard.
 Dialect fsdp_dialect();
 
-// Return the dialects of torchft's LocalSGD and DiLoCo (torchft/local_sgd.py), by their
+// Returns the dialects of torchft's LocalSGD and DiLoCo (torchft/local_sgd.py), by their
 // constructors' arguments: sync_every, fragment_sync_delay, fragment_update_alpha, should_quantize,
 // use_bucketization and bucket_cap_mb. num_fragments: modules in model_fragments; outer_optimizer:
 // torch.optim.SGD's lr, momentum and nesterov; group_world_size: ranks of a replica group. diloco:
@@ -54,7 +54,7 @@ Dialect diloco_dialect();
 // Returns the dialect of PyTorch DistributedDataParallel, with buckets of at least bucket_cap_mb.
 Dialect pytorch_ddp_dialect();
 
-// Return the line of a script that sets a configuration.
+// Returns the line of a script that sets a configuration.
 std::string ddp_code(const Json& config);
 std::string fsdp_code(const Json& config);
 

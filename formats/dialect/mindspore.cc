@@ -368,7 +368,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   return configs;
 }
 
-// Returns changes of comm_fusion by size, in MindSpore's units, whatever they mean in the mode.
+// Returns changes of comm_fusion by size, in MindSpore's units, which depend on the mode.
 Changes changes(const Json&, const Cluster&) {
   Changes changes;
   for (const int megabytes : {0, 1, 2, 4, 8, 16, 32, 64, 128, 256}) {

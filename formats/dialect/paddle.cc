@@ -197,7 +197,7 @@ int streams_of(Reader& config, const Settings& settings, bool as_documents, Note
   const auto comms = static_cast<int>(settings.nccl_comm_num);
   if (comms == 1 || !settings.sync_nccl_allreduce) return comms;
   const bool given = config.has("sync_nccl_allreduce");
-  // The documents: more communicators overlap, whatever the default is.
+  // The documents: more communicators overlap, with any default.
   if (as_documents && !given) return comms;
   notes.push_back("sync_nccl_allreduce is true" + std::string(given ? "" : " by default") +
                   ": one all-reduce in flight at a time, nccl_comm_num = " + number(comms) +

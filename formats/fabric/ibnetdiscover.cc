@@ -288,8 +288,7 @@ class Dump {
   std::set<int> described_;
   std::set<std::string> names_;
   std::set<std::pair<std::string, int>> plugged_;
-  std::map<std::pair<int, int>, int>
-      unpaired_;  // cables that one end lists more often than the other
+  std::map<std::pair<int, int>, int> unpaired_;  // lines of one end minus the other's
   std::map<Ordered, std::vector<Port>> hosts_;
   std::map<int, std::vector<int>> above_;  // pools above a switch or pool
   std::map<int, std::size_t> below_;       // number of switches or pools below a pool

@@ -73,7 +73,7 @@ void merge(const Json& overrides, const std::string& place, Json& object,
 }
 
 // Replaces a file's name by its content: "cluster": "x.json", or "cluster": {"file": "x.json",
-// "nodes": 8}, in which the other keys override the file's own (merge). Returns the file's path.
+// "nodes": 8}, with keys that override the file's own (merge). Returns the file's path.
 std::string put_in_place(Document& document, const std::string& key) {
   Json& root = document.root;
   const std::string& scenario_file = document.file;

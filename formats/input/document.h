@@ -33,7 +33,7 @@ inline constexpr std::string_view kStandardInput = "-";
 // file and for repeated keys.
 Document read_document(const std::string& path);
 
-// Do the same for JSON and for text. Messages call the file `name`; relative references are taken
+// Does the same for JSON and for text. Messages call the file `name`; relative references are taken
 // from its folder.
 Document document_of(const std::string& name, Json root);
 Document document_from_text(const std::string& name, const std::string& text);

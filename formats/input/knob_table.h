@@ -193,7 +193,7 @@ struct Knob {
     words = of;
     return std::move(*this);
   }
-  // Changes the schema for editors where the reader differs; null removes a key.
+  // Sets keys of the schema for editors that differ from the reader; null removes a key.
   Knob shown(const Json& patch) && {
     schema.merge_patch(patch);
     return std::move(*this);

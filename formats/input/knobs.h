@@ -8,7 +8,7 @@ namespace syncline::input {
 
 const KnobTable<Fusion::AssumedCost>& assumed_cost_knobs();
 const KnobTable<BucketTraits::Cuts>& cuts_knobs();
-// Return the keys of `fusion` and `hierarchy`: users' choices, and traits of frameworks.
+// Returns the keys of `fusion` and `hierarchy`: users' choices, and traits of frameworks.
 const KnobTable<Strategy>& fusion_knobs();
 const KnobTable<Strategy>& hierarchy_knobs();
 // Codecs that share one sentence of description; each codec has one (a test checks that).
@@ -26,7 +26,7 @@ const KnobTable<ComputeFusion>& compute_fusion_knobs();
 // Returns the strategy's own knobs: not its name, about, or the keys of a dialect or a preset.
 const KnobTable<Strategy>& strategy_knobs();
 
-// Returns the time at which parameters are updated unless a strategy sets it.
+// Returns the usual update of parameters, for a strategy that does not set it.
 Strategy::Update usual_update(const Strategy& strategy);
 
 // Returns true if all knobs that moved leave the buckets in order of their readiness.

@@ -305,7 +305,7 @@ std::vector<std::string> inner_paths(const Json& object, const std::string& plac
 }
 
 // Guesses jitter: ranks always differ, so times evaluated by rates need waits for the slowest rank.
-// Recorded times include their own. A written guess is dropped with times that are not evaluated.
+// Recorded times include their own. A written guess holds only with evaluated times.
 void guess_jitter(Scenario& scenario) {
   Jitter& jitter = scenario.cluster.jitter;
   if (jitter.relative > 0) return;

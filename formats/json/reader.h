@@ -34,7 +34,7 @@ std::optional<std::string> same_name(std::string_view word, const std::vector<st
 // if most are equal. A word that is mostly a number ("a30") has no other number near it.
 std::vector<std::string> near_names(std::string_view word, const std::vector<std::string>& names);
 
-// Returns "did you mean 'x'?", or one of several near names, with the factor between two units if
+// Returns "did you mean 'x'?", or one of several near names. Adds the factor between two units if
 // the names differ by it ("1 ms is 1000 us"). Empty without near names.
 std::string question_of(std::string_view word, const std::vector<std::string>& near);
 // Returns that question about the names that fit best, in brackets, after a blank.
@@ -48,8 +48,7 @@ struct InputMistakes : InputError {
   std::vector<std::string> below;
 };
 
-// The mistakes of a file in the order in which they were found, so that one of them does not hide
-// the next.
+// The mistakes of a file in the order of finding them, so that one does not hide the next.
 class Mistakes {
  public:
   void add(const std::string& mistake);

@@ -45,7 +45,7 @@ std::string plain_text(const Json& value);
 // DOCTYPE with declarations. Throws InputError with file and line, also for repeated keys, and
 // above the limits of formats/text/limits.h (levels, lines, values).
 
-// Parse a text; messages call the file `name`.
+// Parses a text; messages call the file `name`.
 Json parse_yaml(const std::string& name, const std::string& text);
 Json parse_toml(const std::string& name, const std::string& text);
 

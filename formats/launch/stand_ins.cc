@@ -254,8 +254,8 @@ case $program:${1-} in
 esac
 )sh";
 
-// Every bash reads this first. It keeps the stand-ins first in PATH, makes a function for a
-// launcher that is called by its path, and outside of a job sets Slurm's variables by the script's
+// Every bash reads this first. It keeps the replacements first in PATH, and makes a function for a
+// launcher that is called by its path. Outside of a job it sets Slurm's variables by the script's
 // #SBATCH lines.
 constexpr const char* kBashStart = R"sh(
 [ -z "$SYNCLINE_CAPTURE_BASH_ENV" ] || . "$SYNCLINE_CAPTURE_BASH_ENV"

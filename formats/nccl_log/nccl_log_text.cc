@@ -54,7 +54,7 @@ bool is_failure(std::string_view line) {
   return std::ranges::any_of(kWords, [&](auto words) { return line.find(words) != line.npos; });
 }
 
-// Stores the tables, of which the last one may be open for rows, and the head of its rows.
+// Stores the tables, the last one perhaps open for rows, and the head of its rows.
 class TextTables {
  public:
   const std::optional<LogHead>& head() const { return head_; }

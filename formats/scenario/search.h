@@ -38,8 +38,7 @@ struct Search {
   std::vector<std::string> algorithms;
   std::vector<Hierarchy> hierarchies;
   std::vector<Compression> compressions;  // one without a codec: gradients are not compressed
-  std::vector<LocalSgd>
-      local_sgds;  // one that is not enabled: gradients are exchanged at every step
+  std::vector<LocalSgd> local_sgds;       // one that is not enabled: gradients at every step
   std::vector<Strategy::Exchange> exchanges;
   std::vector<bool> cross_steps;
   std::vector<Strategy::Priority> priorities;

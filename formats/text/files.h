@@ -11,7 +11,7 @@
 
 namespace syncline {
 
-// Time in which the other end of a named pipe must open.
+// Time limit for the other end of a named pipe to open.
 inline constexpr std::chrono::milliseconds kPipeWaitLimit{5000};
 
 // Returns the whole file, at most `most` bytes; `kind` names the expected file in messages ("a JSON

@@ -142,7 +142,7 @@ bool is_hugging_face(const frameworks::TrainingCommand& training) {
          frameworks::has_any(training.flags, {"deepspeed", "deepspeed-config"});
 }
 
-// Reads a script under accelerate, or one with the Trainer's arguments in `config`.
+// Reads a script under accelerate, or one with the Trainer's arguments; `config` is their file.
 Settings of_launch(const frameworks::TrainingCommand& training, const std::string& more,
                    const std::string& name) {
   Json flags = training.flags;
@@ -375,7 +375,7 @@ bool says_auto(const Json& json) {
   return json.is_structured() ? std::ranges::any_of(json, says_auto) : json == "auto";
 }
 
-// Sets the format of products; values that the Trainer fills in depend on the device.
+// Sets the format of products. "auto", which the Trainer fills in, is left to the device.
 void read_precision(const Json& json, Settings& settings) {
   Json& operators = settings.workload["operators"];
   operators = Json::object();

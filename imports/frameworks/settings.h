@@ -27,10 +27,9 @@ struct Settings {
   std::int64_t micro_batches = 0;  // 0: not given
   Json strategy;                   // dialect and config
   std::string no_model;            // reason for a missing model, if not plain: "... trains BERT"
-  bool autocast =
-      false;  // parameters and gradients are in fp32, whatever the format of the products
-  bool compiled = false;   // by torch.compile
-  std::int64_t ranks = 0;  // processes that the settings start; 0: not given
+  bool autocast = false;           // parameters and gradients stay in fp32
+  bool compiled = false;           // by torch.compile
+  std::int64_t ranks = 0;          // processes that the settings start; 0: not given
   std::vector<std::string> assumed;
 };
 
@@ -89,17 +88,17 @@ Json flags_of_yaml(const Json& yaml);
 // Reads Megatron-Bridge's run_config.yaml, section by section. Notes ignored parts in `said`.
 bool is_bridge_yaml(const Json& yaml);
 Json flags_of_bridge(const Json& yaml, const std::string& file, std::vector<std::string>& said);
-// Return "settings of NeMo, which ...: give ..." if settings, or a launch, are marked as another
+// Returns "settings of NeMo, which ...: give ..." if settings, or a launch, are marked as another
 // framework's; else empty.
 std::string other_framework(const Json& settings);
 std::string other_program(const TrainingCommand& training);
 
-// Read NeMo's YAML of a Megatron model, and gpt-neox's; flags of Megatron in `more` win.
+// Reads NeMo's YAML of a Megatron model, and gpt-neox's; flags of Megatron in `more` win.
 bool is_nemo(const Json& yaml);
 Settings of_nemo(const Json& yaml, const Json& more, const std::string& file);
 bool is_neox(const Json& yaml);
 Settings of_neox(const Json& yaml, const Json& more, const std::string& file);
-// Read YAML of LightningCLI, and of Composer in llm-foundry's form.
+// Reads YAML of LightningCLI, and of Composer in llm-foundry's form.
 bool is_lightning(const Json& yaml);
 Settings of_lightning(const Json& yaml, const std::string& file);
 bool is_composer(const Json& yaml);
@@ -120,8 +119,8 @@ bool any_under(const Json& json, std::string_view key, std::string_view begin);
 
 Settings of_torchtitan(const Json& toml, const std::string& file);
 Settings of_deepspeed(const Json& json, const std::string& file);
-// Return true for files of Hugging Face's libraries: accelerate's YAML; TrainingArguments, alone or
-// inside other trainers' files.
+// Returns true for files of Hugging Face's libraries: accelerate's YAML; TrainingArguments, alone
+// or inside other trainers' files.
 bool is_accelerate(const Json& json);
 bool is_trainer(const Json& json);
 // Reads TrainingArguments together with accelerate's settings; either may be an empty object.

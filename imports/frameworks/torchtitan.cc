@@ -166,10 +166,9 @@ struct Wrapped {
   Json kept;
 };
 
-// Returns the wrapped modules. Since 0.2 (distributed/fsdp.py in 0.3,
-// models/llama3/infra/parallelize.py before) norm and head, and an embedding with the head's
-// weight, are one unit; only "always" gathers it again. In 0.1 embedding, norm and head are the
-// root's, and the last layer stays gathered.
+// Returns the units. Since 0.2 (distributed/fsdp.py in 0.3, models/llama3/infra/parallelize.py
+// before) norm, head and a tied embedding are one unit; only "always" gathers it again. In 0.1 all
+// three are the root's, and the last layer stays gathered.
 Wrapped wrapped(const Sections& toml, std::vector<std::string>& assumed) {
   const bool newer = toml.find({{"compile", "enable"},
                                 {"model", "hf_assets_path"},

@@ -66,8 +66,7 @@ LightningStrategy strategy_in(const Json& trainer, const std::string& file) {
   return {short_name(strategy["class_path"].get<std::string>()), section_of(strategy, "init_args")};
 }
 
-// Returns DDP's configuration: only with it, Lightning's no_sync covers all but the last
-// micro-batch.
+// Returns DDP's configuration. Only here no_sync covers all but the last micro-batch.
 Json lightning_ddp(const LightningStrategy& strategy, const std::string& file, Settings& settings) {
   Json config{{"no_sync", true}};
   if (strategy.name.ends_with("find_unused_parameters_true")) {

@@ -162,8 +162,7 @@ Role role_by_use(const RankGroup& group, const Use& use, std::size_t passes) {
   return Role::kUnknown;
 }
 
-// Returns the role in a mesh's name, "infer_tp": its one axis. Several axes together have another
-// purpose.
+// Returns the role of the one axis in a mesh's name, "infer_tp"; several axes have another.
 Role role_of_axes(std::string_view name) {
   constexpr std::array<std::pair<std::string_view, Role>, 5> kAxes{{{"tp", Role::kTensor},
                                                                     {"cp", Role::kContext},

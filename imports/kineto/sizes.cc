@@ -127,8 +127,8 @@ std::vector<int> candidates(const DerivedStep& derived, std::size_t exchange,
 }
 
 // Returns the gradients of one exchange: the earliest run without gaps with its size, as a reducer
-// sends buckets in order. If all are smaller than it, and there is one reducer, it carries them and
-// parameters without a gradient.
+// sends buckets in order. If all are smaller, but more than half of it, and one reducer exists, it
+// carries all and parameters without a gradient.
 std::vector<int> bucket_of(const DerivedStep& derived, std::size_t exchange,
                            const std::vector<bool>& taken) {
   const std::int64_t wanted = derived.step.exchanges[exchange].elements;

@@ -158,9 +158,9 @@ void StepReader::find_broadcast() {
   broadcast_end_ = std::clamp(last, broadcast_begin_, backward_);
 }
 
-// Finds waits for collectives: from the time at which the next work could begin (the previous one
-// has ended, the host has called) until it begins, if a collective ends in it. The stream resumes
-// once that has ended. Before the collective begins, the wait is for its sender.
+// Finds waits for collectives, from the earliest possible begin of the next work (the previous one
+// has ended, the host has called) to its real begin. A collective must end in that time: the stream
+// resumes then. Before the collective begins, the wait is for its sender.
 void StepReader::find_waiting() {
   std::vector<const TracedCollective*> by_end;
   for (const TracedCollective& collective : collectives_) by_end.push_back(&collective);

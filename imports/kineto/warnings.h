@@ -1,5 +1,5 @@
-// Warnings that a reader of the imported job must know before relying on it, and refusals of traces
-// that give no scenario, with the facts that are known.
+// Warnings to read before relying on the imported job, and refusals of traces that give no
+// scenario, with the facts that are known.
 #pragma once
 
 #include <cstddef>

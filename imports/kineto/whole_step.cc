@@ -14,7 +14,7 @@ struct Gap {
   Nanoseconds gradients = 0;  // or parameters
   Nanoseconds stages = 0;
   Nanoseconds rest = 0;  // collectives inside the layers, and the host
-  // Collectives for gradients or parameters, and the wait for each.
+  // Collectives inside the layers, and the wait for each.
   std::vector<std::pair<const TracedCollective*, Nanoseconds>> inside;
 };
 
@@ -101,10 +101,9 @@ StepPart WholeReader::phase_of(const Item& item) const {
   return item.launched <= optimized_ ? StepPart::kUpdate : StepPart::kBehind;
 }
 
-// Returns the waits in a gap. Its next work begins once its inputs are ready, so the gap's end
-// waits for the collective that ends last, its start for those that ended before that began. Waits
-// for gradients follow all backward passes, or are those of parameters that depend on them;
-// parameters are waited for anywhere.
+// Returns the waits in a gap. The next work begins once its inputs are ready. So the collective
+// that ends last is waited for last, and before it those that ended before it began. Waits for
+// gradients count after all backward passes or before waits for parameters.
 Gap WholeReader::gap_of(Nanoseconds from, Nanoseconds to, bool behind, Step& step) {
   Gap gap;
   if (from >= to) return gap;
@@ -202,7 +201,7 @@ void WholeReader::read_exchanges(Step& step) const {
   }
 }
 
-// Sets the waits of each pass; their mean is used for all. Work after the last gradient is its own.
+// Sets the waits of each pass. The last gradient's wait includes the rest of its pass.
 void WholeReader::read_gradients(WholeStep& whole) const {
   for (std::size_t p = 0; p < begins_.size(); ++p) {
     const std::size_t end = p + 1 < begins_.size() ? begins_[p + 1] : arrivals_.size();
@@ -226,7 +225,7 @@ void WholeReader::read_gathers(WholeStep& whole) const {
   whole.alternates = std::ranges::any_of(items_, [&](const Item& item) {
     return phase_of(item) == StepPart::kForward && item.launched > arrivals_.front().end;
   });
-  std::map<bool, std::size_t> gathers;  // by true: in backward passes
+  std::map<bool, std::size_t> gathers;  // key: inside backward passes
   std::size_t tail = 0;
   for (const TracedCollective& collective : collectives_) {
     const bool parameters = carries_gradients(role_of(collective)) &&
