@@ -82,7 +82,7 @@ struct ObservedExchange {
   std::int64_t elements = 0;  // the larger of a rank's input and output, as nccl-tests counts
   DType dtype = DType::kFp32;
   std::vector<int> gradients;  // places in Step::gradients; empty: unknown
-  Seconds complete = 0;        // its last gradient is ready (and copied in)
+  Seconds complete = 0;        // time at which its last gradient is ready (and copied in)
   Seconds sent = 0;            // start on the device
   Seconds duration = 0;        // on this rank, including the wait for the others
   // The least duration over the ranks that were read: the time once all are there. One rank only:
@@ -112,9 +112,9 @@ struct Step {
   Seconds copy_in = 0;       // the part of `backward` for these copies
   Seconds copy_out = 0;      // out of the buckets, after the backward pass
   Seconds copy_kernels = 0;  // part of copy_in and copy_out for which the device copied
-  Seconds exposed = 0;       // the compute stream waits for collectives that run
-  Seconds stages = 0;        // the compute stream waits for other stages of the pipeline
-  // The compute stream waits for the host: before a collective that does not run yet, and between
+  Seconds exposed = 0;       // the compute stream's wait for running collectives
+  Seconds stages = 0;        // the compute stream's wait for other pipeline stages
+  // The compute stream's wait for the host: before a collective that does not run yet, and between
   // the last copy or collective and the update.
   Seconds host_gap = 0;
   Seconds update = 0;

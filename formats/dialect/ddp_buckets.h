@@ -83,7 +83,7 @@ inline constexpr std::int64_t kAnyElements = std::numeric_limits<std::int64_t>::
 struct ElementRule {
   std::int64_t size = kAnyElements;
   // kAfter: a bucket closes once it holds at least `size`. kExceeding: once it holds more.
-  // kBefore: before the next tensor would make it hold more; a larger one is alone.
+  // kBefore: before the next tensor would make it hold more; a larger one fills a bucket.
   enum class Close { kAfter, kExceeding, kBefore } close = Close::kAfter;
   std::int64_t align = 1;  // each tensor begins at a multiple of this from its bucket's start
   // All tensors travel in one number format and fill the same buckets; otherwise each format has

@@ -86,7 +86,7 @@ Bytes rounded_threshold(double bytes, const Cluster& cluster) {
 }
 
 // Adds suspicions of other units than Horovod's. A threshold is rounded up to the buffer's pieces,
-// 512 bytes for each GPU of a node; nobody sets a cycle below a tenth of a millisecond.
+// 512 bytes for each GPU of a node; a cycle below 0.1 ms is not plausible.
 void suspect_units(Bytes size, double cycle_ms, const Cluster& cluster, Strategy& strategy) {
   constexpr Bytes kTwoPieces = 1024;
   constexpr double kShortestMs = 0.1;

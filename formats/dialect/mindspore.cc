@@ -111,7 +111,7 @@ std::map<std::pair<std::int64_t, DType>, std::vector<int>> candidates_of(
 Parts backend_pass(const Context& context, const std::vector<const Tensor*>& parameters,
                    const Ids& ids) {
   Parts groups;
-  if (context.megabytes == 0) return groups;  // the pass returns at once: nothing is fused
+  if (context.megabytes == 0) return groups;  // the pass returns at once, without fusion
   for (const auto& [key, candidates] : candidates_of(parameters, ids, !context.front_end())) {
     const bool listed = key.first == kDefaultId && !context.split_indices.empty();
     for (auto& part :

@@ -192,7 +192,7 @@ std::string time_difference(const plan::Plan& wanted, const plan::Plan& found) {
 std::vector<double> sizes_that_close(const std::vector<plan::Bucket>& closed) {
   constexpr auto kBytes = static_cast<double>(kMiB);
   if (closed.empty()) return {};
-  // Each bucket closes at its last tensor or earlier: the smallest bucket sets the size.
+  // Each bucket has to close at its last tensor at the latest: the smallest limits the size.
   const auto least = std::min_element(
       closed.begin(), closed.end(),
       [](const plan::Bucket& x, const plan::Bucket& y) { return x.bytes < y.bytes; });

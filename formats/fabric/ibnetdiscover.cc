@@ -72,7 +72,7 @@ struct Port {
 
 // Returns the operator's name in a managed switch's "MF0;leaf01:MQM8700/U1".
 std::string switch_name(const std::string& description) {
-  const std::size_t begin = description.find(';') + 1;  // 0 where there is none
+  const std::size_t begin = description.find(';') + 1;  // 0: there is none
   return description.substr(begin, description.find(':', begin) - begin);
 }
 
@@ -256,8 +256,8 @@ class Dump {
     for (const int id : order) pool(id, levels, neighbours[at(id)]);
   }
 
-  // Pools a switch without hosts with switches that have mostly the same upper neighbours; a few
-  // cables may have failed.
+  // Pools a switch without hosts with another of its level if both are above mostly the same
+  // switches; a few cables may have failed.
   void pool(int id, const std::vector<int>& levels, const std::set<int>& neighbours) {
     std::set<int> below;
     for (const int other : neighbours) {

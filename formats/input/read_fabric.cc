@@ -31,7 +31,7 @@ struct Ports {
   int nodes = 1;
   int nics = 1;
   BytesPerSecond node = 0;
-  double efficiency = 1;  // of what links promise
+  double efficiency = 1;  // share of the rated bandwidth
   BytesPerSecond nic() const { return node / nics; }
 };
 

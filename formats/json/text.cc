@@ -187,7 +187,7 @@ bool is_open_string(std::string_view token) {
   return token.starts_with('"') && (token.size() == 1 || !token.ends_with('"'));
 }
 
-// Returns a token's beginning, cut between letters, with blanks for unprintable bytes.
+// Returns a token's beginning, cut between letters, with blanks for control characters.
 std::string quoted_text(std::string_view token) {
   constexpr std::size_t kLongest = 40;
   std::size_t size = std::min(token.size(), kLongest);

@@ -61,7 +61,7 @@ bool is_clock(std::string_view word) {
 struct OwnColumn {
   bool lead = false;
   std::size_t place = 0;
-  std::string name;  // "" where the head has none
+  std::string name;  // empty: the head has none
 
   std::string of(const LogRow& row) const {
     const auto& words = lead ? row.lead : row.tail;

@@ -20,7 +20,7 @@ bool one_of(std::string_view word, std::initializer_list<std::string_view> words
 // Facts in the columns, independent of names and comments.
 struct Columns {
   std::string redop;                // of the rows; empty: no such column
-  int multiple = 0;                 // size / (count x element), where it is the same in all rows
+  int multiple = 0;                 // size / (count x element), if equal in all rows
   bool in_place_unchecked = false;  // only the out-of-place results were checked
 };
 
@@ -55,7 +55,7 @@ bool agrees(std::string_view test, const Columns& columns) {
   return !(whole && columns.multiple > 1);
 }
 
-// Returns the collective by its columns alone; empty if several fit.
+// Returns the collective by only its columns; empty if several fit.
 std::string test_by_columns(const RawTable& raw, const Columns& columns) {
   const bool rooted = raw.root >= 0;
   const bool ratio_one = raw.has_ratio && raw.least_ratio <= 1 && raw.largest_ratio >= 1;

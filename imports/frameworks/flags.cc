@@ -120,7 +120,7 @@ struct Command {
   const launch::CapturedLaunch* launch = nullptr;
   std::string program;              // flags before the script
   std::string script;               // "pretrain_gpt.py"
-  std::vector<std::string> before;  // flags ahead of the script
+  std::vector<std::string> before;  // flags before the script
   Json ahead = Json::object();      // these with their values
   Json flags = Json::object();
   std::vector<std::string> files;  // words after the script that name settings

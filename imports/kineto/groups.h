@@ -19,7 +19,7 @@ std::vector<RankGroup> groups_of(const Trace& trace, const TraceTimeline& timeli
 
 // Puts all collectives of a trace without groups into one group of all ranks, if the sizes of
 // reduce-scatters and all-gathers fit it. Throws InputError if they fit fewer ranks, as the trace
-// does not tell which. Without reduce-scatters it does nothing.
+// does not tell which. Without reduce-scatters it has no effect.
 void group_by_shapes(const Trace& trace, TraceTimeline& timeline, std::vector<RankGroup>& groups);
 
 // Throws InputError if a group is wrong: its ranks do not fit its size, the job or this rank, it

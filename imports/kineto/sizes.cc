@@ -21,8 +21,8 @@ std::optional<DType> common_format(const DerivedStep& derived) {
 }
 
 // Sets formats of gradients with copies in the order of their buckets. Each bucket takes gradients
-// by its bytes, or all that have arrived if its format is unknown, and gives them its format.
-// Returns false if they do not fit.
+// by its bytes, or all that have arrived if its size is unknown, and gives them its format. Returns
+// false if they do not fit.
 bool formats_by_bucket(DerivedStep& derived) {
   const auto& copies = derived.copies_out;
   std::vector<DType> formats;
@@ -108,7 +108,7 @@ void copies_by_size(DerivedStep& derived) {
 }
 
 // Returns gradients that may be in an exchange: they had arrived, no other took them, and they have
-// its number format. A hook may send another: if no gradient has it, all formats fit.
+// its number format, unless that is unknown, a hook's, or no gradient's.
 std::vector<int> candidates(const DerivedStep& derived, std::size_t exchange,
                             const std::vector<bool>& taken) {
   // Buckets hold fewer: this bounds the time for a trace without a fit.

@@ -144,8 +144,8 @@ class Window {
   std::size_t passed_ = 0;  // bytes of the file before bytes_
 };
 
-// Moves to the next element of an array, or member of an object. Accepts a comma before the end, as
-// Paddle and older torches leave one.
+// Moves to the next element of an array or object; false: there is none. Accepts a comma before the
+// end, as Paddle and older torches write one.
 bool next_element(Window& window, char close, bool first) {
   if (!first && window.token() == ',') ++window.at;
   if (window.token() != close) return true;

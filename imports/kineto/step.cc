@@ -11,7 +11,7 @@ namespace {
 struct Waiting {
   Nanoseconds begin = 0;
   Nanoseconds end = 0;
-  const TracedCollective* collective = nullptr;  // that runs; null: none does, so nobody sends
+  const TracedCollective* collective = nullptr;  // the running one; null: none is sent yet
 };
 
 class StepReader : StepWork {
@@ -55,7 +55,7 @@ class StepReader : StepWork {
   Nanoseconds engine_begins_ = 0;  // the host's last launch of the forward pass
   // Times on the device.
   Nanoseconds forward_ = 0;
-  Nanoseconds broadcast_begin_ = 0;  // of the buffers, ahead of the model's own kernels
+  Nanoseconds broadcast_begin_ = 0;  // of the buffers, before the model's own kernels
   Nanoseconds broadcast_end_ = 0;
   Nanoseconds backward_ = 0;
   Nanoseconds backward_end_ = 0;
