@@ -26,7 +26,7 @@ std::string count_text(std::size_t buckets) {
   return std::to_string(buckets) + (buckets == 1 ? " bucket" : " buckets");
 }
 
-// What a bucket holds, in whichever order.
+// Returns buckets as sets, without their orders.
 Buckets by_content(Buckets buckets) {
   for (auto& bucket : buckets) std::sort(bucket.begin(), bucket.end());
   std::sort(buckets.begin(), buckets.end());
@@ -39,14 +39,14 @@ Bytes bytes_of(const std::vector<int>& bucket, const std::vector<Tensor>& tensor
   return bytes;
 }
 
-// The limits in bytes, from `least` to `most`, that close each bucket where it ended.
+// The limits in bytes, from `least` to `most`, that close each bucket at its seen end.
 struct Range {
   Bytes least = 1;
   Bytes most = kNoLimit;
 };
 
-// A bucket closes once it holds the limit, so without its last gradient it held less; the last of
-// each type may be left over. `past_first`: the first of each type has a limit of its own.
+// Returns the limits of a rule that closes a bucket at its limit. It held less without its last
+// gradient; each type's last one may be incomplete. `past_first`: ignores first ones.
 Range closing_after(const std::vector<Tensor>& tensors, const Buckets& seen, bool past_first) {
   Range range;
   std::map<DType, std::size_t> first;
@@ -69,7 +69,7 @@ Range closing_after(const std::vector<Tensor>& tensors, const Buckets& seen, boo
   return range;
 }
 
-// A bucket closes before the next gradient would exceed the limit.
+// Returns the limits of a rule that closes a bucket before the next gradient exceeds the limit.
 Range closing_before(const std::vector<Tensor>& tensors, const Buckets& seen) {
   Range range;
   for (std::size_t b = 0; b < seen.size(); ++b) {
@@ -82,8 +82,8 @@ Range closing_before(const std::vector<Tensor>& tensors, const Buckets& seen) {
   return range;
 }
 
-// A size in MiB inside the range as a person would have written it: torch's default, a power of
-// two, a whole number, else as few decimals as it takes.
+// Returns a size in MiB in the range as a person would write it: torch's default, a power of two, a
+// whole number, else with the fewest decimals.
 std::optional<double> likely_mebibytes(const Range& range) {
   const auto fits = [&](double size) {
     const auto bytes = static_cast<Bytes>(size * kMebibyte);
@@ -114,7 +114,7 @@ std::string range_text(const Range& range) {
              : mebibytes(range.least) + " to " + mebibytes(range.most) + " MiB do the same";
 }
 
-// Elements and types alone.
+// Returns tensors with only elements and types.
 std::vector<Tensor> tensors_of(const Step& step) {
   std::vector<Tensor> tensors;
   for (const Gradient& gradient : step.gradients) {
@@ -125,7 +125,7 @@ std::vector<Tensor> tensors_of(const Step& step) {
   return tensors;
 }
 
-// The rules of DistributedDataParallel, tried in turn.
+// Tries the rules of DistributedDataParallel in turn.
 class DdpRules {
  public:
   DdpRules(const Observed& observed, const Step& step, const Buckets& seen)
@@ -198,7 +198,7 @@ class DdpRules {
     return true;
   }
 
-  // torch.distributed._DEFAULT_FIRST_BUCKET_BYTES, with the cap that nobody changed.
+  // Tries torch.distributed._DEFAULT_FIRST_BUCKET_BYTES with the default cap.
   void own_first_bucket() {
     if (seen_.empty()) return;
     const Bytes first = bytes_of(seen_.front(), tensors_);
@@ -228,7 +228,7 @@ bool in_ready_order(const Buckets& seen) {
   return true;
 }
 
-// Explicit groups, as they were seen, or the limit that no bucket exceeds.
+// Describes the limit that no bucket exceeds, or else explicit groups as seen.
 void describe_others(const Observed& observed, const Step& step, const Buckets& seen,
                      BucketRule& rule) {
   const std::vector<Tensor> tensors = tensors_of(step);

@@ -24,7 +24,7 @@ std::string shape_text(const Shape& shape) {
          std::to_string(shape.gpus) + (shape.gpus == 1 ? " GPU" : " GPUs");
 }
 
-// Ranks fill the hosts' devices; `usual`: how many a node of that kind has, 0: unknown.
+// Returns nodes and GPUs by filling hosts. `usual`: GPUs of a node of that kind, 0: unknown.
 Shape shape_of(const Observed& observed, int usual, std::vector<std::string>& assumed) {
   const int ranks = std::max(1, observed.world_size);
   int a_node = observed.devices_a_node > 0 ? observed.devices_a_node : usual;
@@ -44,7 +44,7 @@ Shape shape_of(const Observed& observed, int usual, std::vector<std::string>& as
   return shape;
 }
 
-// The usual node with that device, one with as many of it as the host shows if there is any.
+// Returns the usual node with that device, if possible with the host's number of it.
 const hardware::KnownNode* node_of(const hardware::KnownDevice& device, const Observed& observed) {
   for (const hardware::KnownNode& node : hardware::nodes()) {
     if (node.device == device.name && node.gpus == observed.devices_a_node) return &node;
@@ -52,7 +52,7 @@ const hardware::KnownNode* node_of(const hardware::KnownDevice& device, const Ob
   return hardware::usual_node_of(device);
 }
 
-// Links of a machine that nobody described: PCIe 4.0 inside, 100 Gbit/s between nodes.
+// Returns assumed links of an unknown machine: PCIe 4.0 inside, 100 Gbit/s between nodes.
 Json unknown_links(const Shape& shape, std::vector<std::string>& assumed) {
   constexpr double kPcieGbps = 200;
   constexpr double kNicGbps = 100;
@@ -65,7 +65,7 @@ Json unknown_links(const Shape& shape, std::vector<std::string>& assumed) {
   return cluster;
 }
 
-// What the job's own collectives tell of the network, where all ranks of them were read.
+// Adds measured links, by the job's collectives that were read from all of their ranks.
 void measure_links(const Observed& observed, Json& cluster, std::vector<std::string>& assumed) {
   const auto tables = tables_of(observed);
   if (tables.empty()) return;
@@ -87,7 +87,7 @@ void measure_links(const Observed& observed, Json& cluster, std::vector<std::str
   }
 }
 
-// How a group of so many ranks lies on the job's nodes, as far as that is known.
+// Returns the placement of a group with `ranks` ranks on the job's nodes, if it is known.
 std::optional<Shape> lie_of(const Observed& observed, int ranks) {
   const int devices = observed.devices_a_node;
   if (devices <= 0 || ranks < 2) return std::nullopt;
@@ -96,10 +96,10 @@ std::optional<Shape> lie_of(const Observed& observed, int ranks) {
   return Shape{ranks / devices, devices};
 }
 
-// Kind and ranks of a table; its times by size.
+// Times by size, for the kind and the ranks of a table.
 using Times = std::map<std::pair<std::string, int>, std::map<Bytes, std::vector<Seconds>>>;
 
-// Whether every rank of the exchange's group was read, the latest one among them.
+// Returns true if every rank of the exchange's group was read, the latest one among them.
 bool is_complete(const Observed& observed, const ObservedExchange& exchange, int ranks) {
   if (exchange.in < 0) return static_cast<std::size_t>(ranks) <= observed.ranks.size();
   const RankGroup& group = observed.groups[static_cast<std::size_t>(exchange.in)];

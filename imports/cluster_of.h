@@ -1,4 +1,4 @@
-// The cluster that a job ran on, as far as its files tell, and the times of its collectives there.
+// The cluster of an observed job, as its files describe it, and its collectives' times.
 #pragma once
 
 #include <string>
@@ -10,23 +10,21 @@
 
 namespace syncline::job {
 
-// Writes it as a scenario has it: counts from the number of ranks and the devices that a host
-// showed, links from the node in which such a device usually stands. What is assumed goes to
-// `assumed`, one sentence each.
+// Returns it in a scenario's form: node counts by the number of ranks and a host's devices, links
+// by the usual node for such a device. Adds a sentence to `assumed` for each assumption.
 Json cluster_of(const Observed& observed, std::vector<std::string>& assumed);
 
 // Returns the collectives of an imported job as measured tables, for calibrate::calibration_of: a
-// table for each kind of collective and count of ranks, a row a size: the median over the steps
-// (and over collectives of one size within a step) of the least time over the ranks, which is what
-// a collective takes once all are there. The rows carry how far the median may be off.
+// table for each kind of collective and count of ranks, a row for each size. A row's time is the
+// median over the steps (and over collectives of one size within a step) of the least time over the
+// ranks: the time once all are there. The rows have the median's uncertainty.
 //
-// Sizes are counted as nccl-tests does: the larger of what a rank gives and gets.
+// Sizes are counted as nccl-tests does: the larger of a rank's input and output.
 //
-// Empty where nothing can be measured: of fewer than two ranks (one rank's durations hold its
-// waiting for the others), without times, or where the ranks of a node are unknown. Left out are
-// kinds that a plan cannot hold, collectives without a time, groups of which it is not known how
-// they lie on the nodes (smaller than the job, on several nodes), and those of more ranks than were
-// read, whose last one may not be among them.
+// Empty if no time can be measured: fewer than two ranks (one rank's durations include its waiting
+// for the others), no times, or unknown ranks per node. Excludes kinds that a plan cannot hold, and
+// collectives without a time. Excludes groups with an unknown placement (smaller than the job, on
+// several nodes) or of more ranks than were read, as their last rank may be missing.
 std::vector<cost::MeasuredTable> tables_of(const Observed& observed);
 
 }  // namespace syncline::job

@@ -22,7 +22,7 @@
 namespace syncline::job {
 namespace {
 
-constexpr int kWrittenDigits = 14;  // more than any clock gives
+constexpr int kWrittenDigits = 14;  // more digits than any clock gives
 
 std::string milliseconds_text(Seconds seconds) {
   return short_text(seconds / kMillisecond, 3) + " ms";
@@ -38,8 +38,8 @@ Json ddp(const std::string& name, Json config) {
   return {{"name", name}, {"dialect", "pytorch"}, {"config", std::move(config)}};
 }
 
-// The strategy as it ran, the same with gradients as views where they were copied, and what other
-// settings of the buckets would have made of it: each that makes buckets of its own.
+// Returns the strategy as it ran, and the same with gradients as views if they were copied. Adds
+// other settings of the buckets, each that gives another number of them.
 Json strategies_of(const Observed& observed, const BucketRule& rule,
                    const std::vector<Tensor>& tensors) {
   const Json own = rule.strategy.is_null()
@@ -74,8 +74,8 @@ Json strategies_of(const Observed& observed, const BucketRule& rule,
   return list;
 }
 
-// As it ran, and what the same job would take with its buckets together, its gradients alone, or
-// its parameters kept from the forward pass on.
+// Returns the job's strategy, and the same job with one bucket, with single gradients, or with
+// parameters kept from the forward pass.
 Json whole_strategies(const BucketRule& rule) {
   Json list = Json::array({named(rule.strategy, kAsItRan)});
   if (rule.strategy.contains("regather")) {
@@ -95,7 +95,7 @@ Json whole_strategies(const BucketRule& rule) {
   return list;
 }
 
-// What a model may be trained with.
+// Returns strategies for training a model.
 Json model_strategies() {
   Json list = Json::array({ddp("DDP's default", Json::object())});
   for (const int cap : {8, 100}) {
@@ -110,23 +110,22 @@ Json published_of(const Observed& observed, const Step& step) {
   return Json::array({row});
 }
 
-// The cluster's device as an object, whose keys go beside those of a named one.
+// Returns the cluster's device as an object, so that keys can override a named one's.
 Json& device_of(Json& cluster) {
   Json& device = cluster["device"];
   if (device.is_string()) device = Json{{"base", device}};
   return device;
 }
 
-// The waits were seen beside the job's exchanges: what those cost the computation is in them.
+// Sets the slowdown by exchanges to 0: the observed waits already contain it.
 void keep_waits(Json& cluster) {
   if (!cluster.is_object()) return;
   Json& device = device_of(cluster);
   if (!device.contains("overlap_slowdown")) device["overlap_slowdown"] = 0;
 }
 
-// What the first strategy lacks to the step that was measured, at most the time in which the step's
-// compute stream stood waiting for collectives. Gathers that hide behind the waiting take several
-// turns.
+// Returns the time that the first strategy lacks to the measured step, at most its compute stream's
+// waits for collectives and stages. Gathers that overlap with the waiting take several turns.
 Seconds unexplained_waiting(Scenario scenario, const Step& step) {
   constexpr int kTurns = 4;
   constexpr double kClose = 0.001;
@@ -147,7 +146,7 @@ Seconds unexplained_waiting(Scenario scenario, const Step& step) {
   return waiting;
 }
 
-// What no network explains of the step's waiting is other ranks' lateness: it comes to every
+// Adds the part of the step's waiting that no network explains, other ranks' lateness, to every
 // strategy alike. The row is then no prediction.
 void add_waiting(const Scenario& scenario, const Step& step, Json& json,
                  std::vector<std::string>& assumed) {
@@ -167,7 +166,7 @@ void add_waiting(const Scenario& scenario, const Step& step, Json& json,
 
 std::string about(const Observed& observed) { return "Imported from " + source_of(observed) + "."; }
 
-// A model says nothing of a machine, and its operators need one.
+// Returns an assumed machine: a model file names none, and its operators need one.
 Json model_machine(std::vector<std::string>& assumed) {
   assumed.emplace_back(
       "one DGX H100: a model file tells no machine; --cluster FILE gives one, or `syncline init` "
@@ -175,7 +174,7 @@ Json model_machine(std::vector<std::string>& assumed) {
   return {{"node", "dgx-h100"}, {"nodes", 1}};
 }
 
-// Whether the step was measured on as many ranks as the scenario has.
+// Returns true if the step was measured on the scenario's number of ranks.
 bool same_ranks(const Cluster& cluster, const Observed& observed,
                 std::vector<std::string>& assumed) {
   const int ranks = cluster.ranks();
@@ -240,7 +239,7 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
     assumed.push_back(
         "the samples of a rank per step are not given, so there is no throughput: --batch says it");
   }
-  // What later verbs repeat: uncertain inputs do not end with the import.
+  // Notes that later commands repeat: uncertain inputs do not end with the import.
   for (const auto& sentences : {observed.warnings, assumed}) {
     for (const std::string& sentence : sentences) json["notes"].push_back(sentence);
   }

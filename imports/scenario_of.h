@@ -1,4 +1,4 @@
-// From what a job left behind to a scenario that `run` and `tune` take as it is.
+// Makes a scenario of an observed job that `run` and `tune` take as it is.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@
 namespace syncline::job {
 
 struct ImportOptions {
-  // The cluster as a scenario has it, given by the user; nothing: what the files tell, the rest
+  // The cluster in a scenario's form, given by the user; nullopt: taken from the files, the rest is
   // assumed.
   std::optional<Json> cluster;
-  std::int64_t batch = 0;  // samples a rank and step, which no file tells; 0: nobody said
+  std::int64_t batch = 0;  // samples per rank and step, which no file has; 0: not given
 };
 
 struct Imported {
   Json scenario;
   BucketRule rule;
-  std::vector<std::string> assumed;  // what no file told, one sentence each
+  std::vector<std::string> assumed;  // facts that no file had, one sentence each
 };
 
-// Of a job that was seen, the step that is typical of its first rank: its gradients in ready order
-// with their waits and copies, the strategy that it ran with (and the same with gradients as views,
-// where copies were seen), its GPU time as a published row. Of a model file, its workload. Throws
-// InputError where no gradient is known.
+// Returns the typical step of an observed job's first rank: its gradients in ready order, with
+// waits and copies. Adds the job's strategy (and the same with gradients as views, if copies were
+// seen) and its GPU time as a published row. For a model file, returns its workload. Throws
+// InputError if no gradient is known.
 Imported scenario_of(const Observed& observed, const ImportOptions& options);
 
-// The name of the strategy that the job ran with.
+// Name of the strategy that the job ran with.
 inline constexpr const char* kAsItRan = "as it ran";
 
 }  // namespace syncline::job

@@ -6,14 +6,14 @@
 namespace syncline::job {
 namespace {
 
-// The rank whose trace tells a stage; the first one for a stage that none tells.
+// Returns the rank with the trace of a stage; the first rank if there is none.
 const Rank& rank_of_stage(const Observed& observed, int stage) {
   const auto found = std::ranges::find(observed.ranks, stage, &Rank::stage);
   return found == observed.ranks.end() ? observed.ranks.front() : *found;
 }
 
-// Of a gradient in the whole's backward order: which part of the model it is of, and its place in
-// the step that tells it.
+// A gradient in the whole model's backward order: its part of the model, and its place in the step
+// that has it.
 struct Piece {
   int part = 0;
   const Rank* rank = nullptr;
@@ -33,7 +33,7 @@ std::vector<Piece> pieces_of(const Observed& observed) {
   return pieces;
 }
 
-// A gradient travels in the format of its exchange where that is the narrower one.
+// Returns the format of a gradient in its exchange, if that is narrower, else its own.
 DType format_of(const Step& step, std::size_t gradient) {
   const DType own = step.gradients[gradient].dtype;
   for (const ObservedExchange& exchange : step.exchanges) {
@@ -90,7 +90,7 @@ void say_stages(const Observed& observed, std::vector<std::string>& assumed) {
                     "; give one trace of each stage");
 }
 
-// Buckets of all stages, by the tensors of the whole.
+// Returns buckets of all stages, in tensors of the whole model.
 std::vector<std::vector<int>> buckets_of(const Observed& observed) {
   const std::vector<Piece> pieces = pieces_of(observed);
   std::vector<std::vector<int>> buckets;
@@ -116,7 +116,7 @@ std::vector<std::vector<int>> buckets_of(const Observed& observed) {
   return buckets;
 }
 
-// Gradients are summed in a wider format than the parameters have.
+// Returns true if gradients are summed in a wider format than that of the parameters.
 bool sums_in_fp32(const Step& step) {
   return std::ranges::any_of(step.exchanges, [&](const ObservedExchange& exchange) {
     return exchange.dtype == DType::kFp32 &&
@@ -165,7 +165,7 @@ void cut_as_observed(const Observed& observed, Workload& workload,
     workload.tensors.push_back(tensor_of_piece(observed, piece));
     workload.forward += workload.tensors.back().forward;
   }
-  // A workload's update is that of all its parameters, not of a shard.
+  // A workload's update covers all its parameters, not a shard.
   const auto own = static_cast<double>(std::max<Bytes>(1, gradient_bytes(first)));
   workload.update = first.update * std::max(1, whole.shards) *
                     static_cast<double>(gradient_bytes(workload)) / own;

@@ -1,5 +1,5 @@
 // The workload and the strategy of a job that is cut into groups of ranks (Observed::whole): its
-// stages as they were measured, those that were not as the first rank's.
+// stages as measured, the others as the first rank's.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 
 namespace syncline::job {
 
-// Puts layout, tensors and times of one micro-batch into `workload`. What no file told goes to
-// `assumed`, one sentence each.
+// Sets layout, tensors and times of one micro-batch in `workload`. Adds a sentence to `assumed` for
+// each fact that no file had.
 void cut_as_observed(const Observed& observed, Workload& workload,
                      std::vector<std::string>& assumed);
 
-// Returns the strategy that it ran with, in the workload's tensors, and what it is in words.
+// Returns the job's strategy, in the workload's tensors, and its description.
 BucketRule whole_rule(const Observed& observed);
 
-// Writes the layout in words: "tensor 2 x pipeline 2 x data 2, 4 micro-batches".
+// Returns the layout in words: "tensor 2 x pipeline 2 x data 2, 4 micro-batches".
 std::string layout_text(const Whole& whole, int world_size);
 
 }  // namespace syncline::job

@@ -13,7 +13,7 @@
 namespace syncline::job {
 namespace {
 
-// Nanoseconds are what clocks give; more digits would say nothing.
+// Rounds to nanoseconds, the resolution of clocks.
 Seconds nanoseconds(Seconds seconds) { return std::round(seconds * 1e9) / 1e9; }
 
 Tensor tensor_of(const Gradient& gradient, std::size_t place) {
@@ -28,7 +28,7 @@ Tensor tensor_of(const Gradient& gradient, std::size_t place) {
   return tensor;
 }
 
-// An optimizer by how many values it keeps of each parameter.
+// An optimizer and the number of values that it keeps for each parameter.
 struct KnownOptimizer {
   std::string_view name;  // of its class, without Fused, Distributed, CPU and the like around it
   int states;
@@ -45,7 +45,7 @@ const KnownOptimizer* known_optimizer(std::string_view name) {
   return found == std::end(kOptimizers) ? nullptr : found;
 }
 
-// Of several the one that keeps most. The trace does not tell whether SGD has a momentum.
+// Sets the optimizer; of several, the one that keeps most. Traces do not show SGD's momentum.
 void add_optimizer(const Observed& observed, Workload& workload,
                    std::vector<std::string>& assumed) {
   const KnownOptimizer* most = nullptr;
@@ -66,7 +66,7 @@ std::string mebibytes_text(Bytes bytes) {
   return short_text(static_cast<double>(bytes) / kMiB, 4) + " MiB";
 }
 
-// A gradient ready with the last of its bucket, so that the bucket holds what was sent.
+// Adds a gradient, ready with the last of its bucket, so that the bucket has the size sent.
 void add_to_bucket(Step& step, ObservedExchange& exchange, std::int64_t elements,
                    std::string name) {
   const int place = *std::max_element(exchange.gradients.begin(), exchange.gradients.end());
@@ -83,7 +83,7 @@ void add_to_bucket(Step& step, ObservedExchange& exchange, std::int64_t elements
   std::sort(exchange.gradients.begin(), exchange.gradients.end());
 }
 
-// As rated.
+// Rated speeds of a device.
 struct Rates {
   double flops = 0;
   BytesPerSecond memory = 0;
@@ -100,7 +100,7 @@ Rates rates_of(const hardware::KnownDevice& device, bool half) {
   return {half ? device.half_flops : device.flops, device.memory};
 }
 
-// Of a device that a cluster describes, by its name or by its own figures.
+// Returns rates of a cluster's device, by its name or by its own figures.
 std::optional<Rates> rates_of(const Device& device, bool half) {
   if (const auto* known = known_by(device.name)) return rates_of(*known, half);
   if (device.flops == 0 || device.memory == 0) return std::nullopt;
@@ -118,9 +118,9 @@ struct Rescaling {
   double spread = 0;
 };
 
-// Work is bound by either rate, and while nothing runs by none: the interval holds all of these. Of
-// costs from data sheets four in five are within 20 % (catalogue/hardware/device.h): it is no
-// narrower.
+// Returns the factor. Work is bound by either rate, and idle time by none: the interval covers all
+// of these. Four in five costs from data sheets are within 20 % (catalogue/hardware/device.h): the
+// interval is no narrower.
 Rescaling rescaling(const Rates& from, const Rates& to, double idle) {
   constexpr double kWithin = 1.2;
   Rescaling rescaling{from.flops / to.flops, from.memory / to.memory};
@@ -135,7 +135,7 @@ Rescaling rescaling(const Rates& from, const Rates& to, double idle) {
   return rescaling;
 }
 
-// Of the copies the kernels alone are the device's.
+// Rescales times; of the copies, only the kernels are the device's work.
 void apply(const Rescaling& rescaling, const Step& step, Workload& workload) {
   constexpr double kPico = 1e12, kNano = 1e9;  // finer than any clock
   const auto scale = [](Seconds& time, double factor, double digits) {
@@ -173,8 +173,7 @@ std::string sentence(const Rescaling& rescaling, const std::string& from, const 
 
 }  // namespace
 
-// What buckets carry beside the gradients that were told travels too. Both sums are compared aloud
-// where they differ.
+// Adds the content of buckets beyond the known gradients. Notes both sums if they differ.
 Step with_all_that_is_sent(Step step, std::vector<std::string>& assumed) {
   const Bytes told = gradient_bytes(step);
   Bytes rest = 0;

@@ -1,4 +1,4 @@
-// The workload of a job that was seen: its gradients in ready order, with their times.
+// The workload of an observed job: its gradients in ready order, with their times.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace syncline::job {
 
-// Adds to the step what its buckets carry beside the gradients that were told, as gradients of
-// their own. Says in `assumed` where the two sums differ.
+// Adds the content of buckets beyond the known gradients to the step, as further gradients. Adds a
+// sentence to `assumed` if the two sums differ.
 Step with_all_that_is_sent(Step step, std::vector<std::string>& assumed);
 
-// `batch`: samples a rank and step; 0: nobody said.
+// Returns the workload. `batch`: samples per rank and step; 0: not given.
 Workload workload_of(const Observed& observed, const Step& step, std::int64_t batch,
                      std::vector<std::string>& assumed);
 
-// Rescales the workload's times from the job's device to the cluster's, by the square root of the
-// product of the ratios of FLOPs and memory bandwidth, and sets its time_spread to what lies
-// between the two. True: it did, as they differ. Says in `assumed` what it did, or that nothing
-// names a device. Throws InputError where the devices differ and the rates of one are not known.
+// Rescales the workload's times from the job's device to the cluster's. The factor is the square
+// root of the product of the ratios of FLOPs and memory bandwidth; time_spread is the range between
+// the two. Returns true if the devices differ. Notes the change, or an unknown device, in
+// `assumed`. Throws InputError if the devices differ and the rates of one are unknown.
 bool rescale_times(const Observed& observed, const Step& step, const Device& device,
                    Workload& workload, std::vector<std::string>& assumed);
 

@@ -13,7 +13,7 @@ std::string value_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-// One part for each key of the patch whose value changes; objects are walked.
+// Adds a part to the text for each key that the patch changes; walks into objects.
 void tell(const Json& config, const Json& patch, const Json& defaults, const std::string& above,
           std::string& text) {
   for (const auto& [key, value] : patch.items()) {

@@ -1,5 +1,5 @@
-// Changes of a framework's configuration that are worth trying, said in the framework's own keys.
-// Each dialect lists its own; studies/explain/advice.h costs them.
+// Changes of a framework's configuration that are worth trying, in the framework's own keys. Each
+// dialect lists its own; studies/explain/advice.h costs them.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace syncline::dialect {
 
-// What a change is about: only the best change of a kind is told.
+// Kinds of change; a report shows only the best change of each kind.
 enum class ChangeKind {
   kCompute,
   kFusion,
@@ -19,8 +19,8 @@ enum class ChangeKind {
   kStreams,
   kHierarchy,
   kAlgorithm,
-  kRounding,     // gradients to 16 bits
-  kCompression,  // fewer of them, or factors
+  kRounding,     // gradients rounded to 16 bits
+  kCompression,  // fewer gradients, or low-rank factors
   kAveraging
 };
 
@@ -30,22 +30,22 @@ struct ConfigChange {
 };
 using Changes = std::vector<ConfigChange>;
 
-// Sizes of a bucket that are worth trying, in MiB.
+// Bucket sizes that are worth trying, in MiB.
 inline constexpr std::array kTriedMebibytes{1, 2, 4, 8, 16, 25, 32, 64, 128};
 
-// "fuse_grad_size_in_MB: 16 -> 8, ...": what the patch changes, a key that was not given with its
-// default.
+// Returns the changes of the patch as text: "fuse_grad_size_in_MB: 16 -> 8, ...". A key that was
+// not given is shown with its default.
 std::string change_text(const Dialect& dialect, const Json& config, const Json& patch);
 
-// Whether the device is known to compute in bf16. A V100 does not.
+// Returns true if the device is known to compute in bf16. A V100 does not.
 bool has_bf16(const Cluster& cluster);
 
-// Ranks of a group smaller than the job that are worth trying: a node's, and twice as many again
-// and again; empty on one node, or where a node has one rank.
+// Returns sizes of rank groups to try, smaller than the job: a node's ranks, doubled repeatedly.
+// Empty on one node, or if a node has one rank.
 std::vector<std::int64_t> groups_below(const Cluster& cluster);
 
-// Configurations for each size in bytes that makes other buckets, where they close like this:
-// `configs` of the least such size and of the next one that makes others again.
+// Returns configurations for each size in bytes that changes the buckets under this closing rule:
+// `configs` of that size and of the next one that changes them.
 std::vector<Json> for_each_size(const Partitions& partitions, Fusion::Close close,
                                 const std::function<std::vector<Json>(Bytes, Bytes)>& configs);
 

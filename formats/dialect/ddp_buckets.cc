@@ -26,7 +26,7 @@ Buckets assign_by_size(const std::vector<Tensor>& tensors, const std::vector<int
     Bytes bytes = 0;
     std::size_t limit = 0;
   };
-  std::vector<std::pair<DType, Open>> open;  // as their types are first met
+  std::vector<std::pair<DType, Open>> open;  // in the order in which types are first met
   Buckets closed;
   for (std::size_t place = 0; place < order.size(); ++place) {
     const Tensor& tensor = tensors[static_cast<std::size_t>(order[place])];
@@ -65,7 +65,7 @@ std::string read_torch(Reader& reader) {
   if (!reader.has("torch")) return "";
   std::string text = reader.text("torch");
   reader.attempt([&] {
-    // What is no text has been told already.
+    // The reader has already reported a value that is no text.
     if (!reader.find("torch")->is_string() || torch_version(text)) return;
     reader.fail("torch", "found no version, expected one such as \"2.7\"");
   });
@@ -85,7 +85,7 @@ DdpLimits ddp_limits(std::optional<double> cap_mb, const TorchVersion& version,
 
 Buckets ddp_buckets(const std::vector<Tensor>& tensors, const DdpLimits& limits, DdpOrder order,
                     bool small_last) {
-  // The first step walks the parameters first one first and reverses the list of buckets; so does
+  // The first step walks the parameters in their order and reverses the list of buckets; so does
   // rebuilding from the last bucket on.
   const bool first = order == DdpOrder::kFirstStep;
   const bool backwards = first || small_last;
@@ -156,8 +156,8 @@ std::int64_t span_of(const plan::Bucket& bucket, const Workload& workload, std::
 
 void suspect_elements(const std::string& key, std::int64_t count, const Workload& workload,
                       Strategy& strategy) {
-  constexpr std::int64_t kMostMegabytes = 4096;  // of a bucket, as people write them
-  constexpr std::int64_t kBeyondModel = 100;  // MiB so many times the gradients are no size either
+  constexpr std::int64_t kMostMegabytes = 4096;  // of a bucket, as people write sizes
+  constexpr std::int64_t kBeyondModel = 100;     // largest plausible size / all gradients
   const std::int64_t kElementsAMegabyte = kMiB / size_of(DType::kFp32);
   std::int64_t all = 0;
   for (const auto& tensor : workload.tensors) all += tensor.elements;

@@ -1,5 +1,5 @@
-// How frameworks put gradients into buckets: DistributedDataParallel, by torch's version, and
-// others by a number of elements. Source: torch/csrc/distributed/c10d/reducer.cpp
+// Rules by which frameworks put gradients into buckets: DistributedDataParallel's, by torch's
+// version, and others by a number of elements. Source: torch/csrc/distributed/c10d/reducer.cpp
 // (compute_bucket_assignment_by_size) and torch/nn/parallel/distributed.py.
 #pragma once
 
@@ -17,22 +17,22 @@
 
 namespace syncline::dialect {
 
-// "2.7", "1.13.1+cu117": what counts are the first two numbers.
+// A version of torch, from "2.7" or "1.13.1+cu117": only the first two numbers count.
 struct TorchVersion {
   int major = 0;
   int minor = 0;
 
-  // The linter takes the 0 of what the compiler writes for a pointer.
+  // The linter mistakes the 0 in the generated operator for a null pointer.
   // NOLINTNEXTLINE(modernize-use-nullptr)
   auto operator<=>(const TorchVersion&) const = default;
 };
 std::optional<TorchVersion> torch_version(std::string_view text);
 
-// What a configuration is read as where nobody names a version.
+// The version by which a configuration is read if none is named.
 inline constexpr TorchVersion kNewestTorch{2, 99};
-// What stands under the key "torch", which must name a version; empty: nothing does.
+// Returns the value of the key "torch", which must name a version; empty: no such key.
 std::string read_torch(Reader& reader);
-// The one that the job trains with.
+// Returns the torch version that the job trains with.
 TorchVersion torch_of(const Workload& workload);
 
 // An explicit bucket_cap_mb limits the first bucket too (pytorch PR #121640).
@@ -46,77 +46,75 @@ inline constexpr TorchVersion kGlooBf16{2, 2};
 inline constexpr Bytes kDdpFirstBucket = kMiB;  // dist._DEFAULT_FIRST_BUCKET_BYTES
 inline constexpr double kDdpCapMb = 25;
 
-// Bytes from which on a bucket is closed: the first one's, the second one's, and so on; the last
-// limit goes on for the others.
+// Bucket size limits in bytes: a bucket that reaches its limit closes. The n-th limit is the n-th
+// bucket's; the last one holds for all further buckets.
 using DdpLimits = std::vector<Bytes>;
 
-// The limits of a cap in MiB; nothing: none was given.
+// Returns the limits for a cap in MiB; nullopt: no cap was given.
 DdpLimits ddp_limits(std::optional<double> cap_mb, const TorchVersion& version,
                      Bytes first_bucket = kDdpFirstBucket);
 
-// Positions in `order`, bucket by bucket. Tensors are added to the open bucket of their type; it
-// closes once it holds at least its limit, and each type moves to its next limit. Sparse ones are
-// buckets by themselves. What is left over closes at the end, the type that was met last first (as
-// torch's hash table has up to four of them), or, `by_type`, as Paddle's map has the types.
+// Returns positions in `order`, bucket by bucket. A tensor joins its type's open bucket, which
+// closes at its limit; then that type's next limit holds. A sparse tensor is a bucket by itself.
+// Open buckets close at the end. The type met last is first (as torch's hash table has up to four
+// of them), or `by_type`, in the order of types, as Paddle's map has them.
 std::vector<std::vector<int>> assign_by_size(const std::vector<Tensor>& tensors,
                                              const std::vector<int>& order, const DdpLimits& limits,
                                              bool by_type = false);
 
 enum class DdpOrder {
-  kRebuilt,    // in the order in which gradients arrived: from the second step on
-  kFirstStep,  // as parameters were registered, the last one first, as long as nothing was rebuilt
+  kRebuilt,    // in the order in which gradients arrived, from the second step on
+  kFirstStep,  // in reverse registration order, until buckets are rebuilt
 };
 
-// Tensor indices by bucket, in the order in which they are exchanged; `tensors` in backward order.
-// What is left over is behind all others where buckets are rebuilt. `small_last`:
-// DDP_SET_LAST_BUCKET_CAP, the limits count from the last bucket; it acts where buckets are
-// rebuilt, and is nothing in the first step.
+// Returns tensor indices by bucket, in the order of the exchanges; `tensors` in backward order. If
+// buckets are rebuilt, incomplete buckets come last. `small_last`: DDP_SET_LAST_BUCKET_CAP, limits
+// count from the last bucket; it acts on rebuilt buckets and has no effect in the first step.
 std::vector<std::vector<int>> ddp_buckets(const std::vector<Tensor>& tensors,
                                           const DdpLimits& limits,
                                           DdpOrder order = DdpOrder::kRebuilt,
                                           bool small_last = false);
 
-// Buckets whose size is a number of elements (Megatron, DeepSpeed), and what a configuration says
-// of gradient accumulation.
+// Buckets limited by a number of elements (Megatron, DeepSpeed), and checks of gradient
+// accumulation in a configuration.
 
 inline constexpr std::int64_t kAnyElements = std::numeric_limits<std::int64_t>::max();
 
 struct ElementRule {
   std::int64_t size = kAnyElements;
   // kAfter: a bucket closes once it holds at least `size`. kExceeding: once it holds more.
-  // kBefore: before the next tensor would make it hold more; a larger one is alone.
+  // kBefore: before the next tensor would make it hold more; a larger one fills a bucket.
   enum class Close { kAfter, kExceeding, kBefore } close = Close::kAfter;
-  std::int64_t align = 1;  // each tensor begins at a multiple of this from its bucket's begin
+  std::int64_t align = 1;  // each tensor begins at a multiple of this from its bucket's start
   // All tensors travel in one number format and fill the same buckets; otherwise each format has
   // its own.
   bool one_format = false;
-  bool fp8_apart = false;  // matrices of layers have buffers of their own, whose parameters are FP8
-  // The framework's own parameters, each the tensors that it holds, in the order in which they fill
-  // buckets. Empty: each tensor is one, as it becomes ready.
+  bool fp8_apart = false;  // matrices of layers with FP8 parameters have buffers of their own
+  // The framework's own parameters in the order of filling buckets, each as a list of tensors.
+  // Empty: each tensor is one parameter, in order of readiness.
   std::vector<std::vector<int>> parameters = {};
-  bool as_closed = false;       // of given parameters too
+  bool as_closed = false;       // given parameters too keep the order in which buckets close
   std::vector<int> alone = {};  // tensors with a bucket of their own
 };
 
-// Tensor indices by bucket, in the order in which they close, what is left over last; of given
-// parameters in the order in which all that a bucket holds is ready. Sparse tensors are in none.
+// Returns tensor indices by bucket in order of closing, an incomplete bucket last. Given
+// parameters: in order of the buckets' readiness. Excludes sparse tensors.
 std::vector<std::vector<int>> buckets_by_elements(const std::vector<Tensor>& tensors,
                                                   const ElementRule& rule);
 
-// From the begin of a bucket's first tensor to the end of its last.
+// Returns the elements from the start of a bucket's first tensor to the end of its last.
 std::int64_t span_of(const plan::Bucket& bucket, const Workload& workload, std::int64_t align);
 
-// Uncertain inputs a bucket of so few elements that they are likely a number of MiB.
+// Adds a suspicion to the strategy if `count` elements are so few that MiB were probably meant.
 void suspect_elements(const std::string& key, std::int64_t count, const Workload& workload,
                       Strategy& strategy);
 
-// Whether torch sums gradients in every micro-batch, and says so where its stages decide instead of
-// the job: they turn the sums off in all but the last (torch 2.6, distributed/pipelining/stage.py,
+// Returns true if torch sums gradients in every micro-batch. Adds a note if pipeline stages decide
+// instead of the job: they sum only in the last (torch 2.6, distributed/pipelining/stage.py,
 // backward_maybe_with_nosync).
 bool sums_each_micro_batch(bool no_sync, const Workload& workload, std::vector<std::string>& notes);
 
-// How often gradients are accumulated is the workload's: a configuration that says otherwise is
-// refused.
+// Refuses a number of accumulation steps that differs from the workload's micro-batches.
 void check_micro_batches(Reader& config, const char* key, std::int64_t count,
                          const Workload& workload);
 

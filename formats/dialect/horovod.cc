@@ -17,10 +17,10 @@ constexpr double kDefaultCycleMs = 1;
 // Controller::TensorFusionThresholdBytes: a fusion buffer splits evenly among the ranks of a node
 // into pieces of 64 elements of the largest type.
 constexpr Bytes kBufferUnit = Bytes{64} * 8;
-// What a cycle of 0 comes to: the thread looks again at once.
+// The time of a cycle of 0: the thread polls again at once.
 constexpr Seconds kPoll = kMicrosecond;
 
-// A variable as a number: written as one, or as text that is one.
+// Returns a variable as a number, from a number or from text.
 double variable(Reader& config, const char* key, double fallback, Reader::Limits limits) {
   const Json* value = config.find(key);
   if (value == nullptr) return fallback;
@@ -34,7 +34,7 @@ double variable(Reader& config, const char* key, double fallback, Reader::Limits
   return checked_number(Json(number), limits, config.file(), config.place_of(key));
 }
 
-// SetBoolFromEnv: the number in front of the text, above zero is true. "true" is no number.
+// Reads as SetBoolFromEnv: the number before the text is above zero. "true" is no number.
 bool flag(Reader& config, const char* key, std::vector<std::string>& notes) {
   const Json* value = config.find(key);
   if (value == nullptr) return false;
@@ -53,7 +53,7 @@ bool flag(Reader& config, const char* key, std::vector<std::string>& notes) {
   return number > 0;
 }
 
-// The autotuner's own variables act with HOROVOD_AUTOTUNE alone.
+// Reads the autotuner's own variables, which act only with HOROVOD_AUTOTUNE.
 void read_autotune(Reader& config, std::vector<std::string>& notes) {
   const bool on = flag(config, "HOROVOD_AUTOTUNE", notes);
   constexpr double kMost = 1e9;
@@ -85,8 +85,8 @@ Bytes rounded_threshold(double bytes, const Cluster& cluster) {
   return (whole + unit - 1) / unit * unit;
 }
 
-// Other units than Horovod's. A threshold is rounded up to the buffer's pieces, 512 bytes for each
-// GPU of a node; a cycle below a tenth of a millisecond is none that anybody sets.
+// Adds suspicions of other units than Horovod's. A threshold is rounded up to the buffer's pieces,
+// 512 bytes for each GPU of a node; a cycle below 0.1 ms is not plausible.
 void suspect_units(Bytes size, double cycle_ms, const Cluster& cluster, Strategy& strategy) {
   constexpr Bytes kTwoPieces = 1024;
   constexpr double kShortestMs = 0.1;
@@ -158,8 +158,8 @@ Reading read(Reader config, const Workload&, const Cluster& cluster, bool) {
   return reading;
 }
 
-// Horovod always has ticks; a strategy without them comes out with the default cycle, which is then
-// the difference.
+// Returns configurations. Horovod always has ticks; a strategy without them gets the default cycle,
+// which is then the difference.
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                           const Workload&, const Cluster& cluster) {
   Json config = Json::object();
@@ -200,13 +200,13 @@ Changes changes(const Json&, const Cluster&) {
   return changes;
 }
 
-// A threshold in bytes, a cycle time, hierarchy by a switch, streams. Larger cycles let more
-// gradients meet at a tick.
+// Varies a threshold in bytes, a cycle time, hierarchy by a switch, and streams. Larger cycles let
+// more gradients meet at a tick.
 std::vector<Json> candidates(const Strategy& winner, const Workload&, const Cluster& cluster,
                              const Partitions& partitions) {
   const bool levels = cluster.nodes > 1 && cluster.gpus_per_node > 1;
-  // What suits a winner that the framework cannot say need not suit its own best: one stream and
-  // two are always tried.
+  // The framework's own best may differ from a winner that it cannot express: one and two streams
+  // are always tried.
   std::set<int> streams{1, winner.streams};
   if (winner.overlap) streams.insert(2);
   const auto with_cycle = [&](double cycle) {

@@ -1,6 +1,6 @@
 // Megatron-Core's DistributedDataParallel and its distributed optimizer, by the flags of its
-// pretraining scripts without the dashes in front ("ddp-bucket-size": 40000000).
-// Source: NVIDIA/Megatron-LM d98e8a64, megatron/core/distributed/param_and_grad_buffer.py,
+// pretraining scripts without the leading dashes ("ddp-bucket-size": 40000000). Source:
+// NVIDIA/Megatron-LM d98e8a64, megatron/core/distributed/param_and_grad_buffer.py,
 // megatron/training/training.py (resolve_ddp_bucket_size) and arguments.py.
 #pragma once
 
@@ -21,8 +21,8 @@ struct LayoutFlag {
 };
 std::span<const LayoutFlag> megatron_layout();
 
-// Layers of each part by pipeline-model-parallel-layout, "Et*3|(tt|)*29,t|L", which must be there.
-// Throws InputError for letters that make no layout.
+// Returns the layers of each part by pipeline-model-parallel-layout, "Et*3|(tt|)*29,t|L". Throws
+// InputError for letters that make no layout. Requires that flag.
 std::vector<int> megatron_layers(Reader& flags);
 
 }  // namespace syncline::dialect

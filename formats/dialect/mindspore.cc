@@ -12,15 +12,15 @@
 namespace syncline::dialect {
 namespace {
 
-// MindSpore's rules for which gradients (and which sharded parameters) travel together. Parameters
-// come first layer first; groups hold their places in that order.
+// MindSpore's rules for fusing gradients (and sharded parameters). Parameters come first layer
+// first; groups hold their places in that order.
 
 using namespace mindspore;
 
 using Parts = std::vector<std::vector<int>>;
 
-// One "MB" is 2^18: elements in the front end (1 MiB of FP32), bytes in the data-parallel pass,
-// where it is a quarter of a MiB (kDefaultThresholdMb2Byte in communication_op_fusion.cc).
+// One "MB" is 2^18: elements in the front end (1 MiB of FP32), bytes in the data-parallel pass (a
+// quarter of a MiB; kDefaultThresholdMb2Byte in communication_op_fusion.cc).
 constexpr std::int64_t kPerMb = 262144;
 
 std::string counted(std::size_t count, const std::string& noun) {
@@ -30,8 +30,8 @@ std::string counted(std::size_t count, const std::string& noun) {
 constexpr std::int64_t kUnfused = 0;           // an operator with this id is never fused
 constexpr std::int64_t kFirstListedId = 1024;  // grad_reducer.py numbers an index list from here
 
-// Front end (allreduce_fusion.cc): ids by size, in forward layer order. The threshold counts
-// elements of whatever dtype, and the tensor that opens a group does not count.
+// Sets ids by size, in forward layer order, as the front end (allreduce_fusion.cc) does. The
+// threshold counts elements of any dtype, without the tensor that opens a group.
 void number_by_size(const std::vector<const Tensor*>& parameters, std::int64_t megabytes,
                     Ids& ids) {
   const std::int64_t threshold = megabytes * kPerMb;
@@ -52,7 +52,7 @@ void number_by_size(const std::vector<const Tensor*>& parameters, std::int64_t m
   }
 }
 
-// grad_reducer.py: a parameter at an index of the list is the last of its group.
+// Sets ids as grad_reducer.py does: a parameter at an index of the list is the last of its group.
 void number_by_list(const std::vector<std::int64_t>& list, Ids& ids) {
   std::size_t group = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -61,7 +61,7 @@ void number_by_list(const std::vector<std::int64_t>& list, Ids& ids) {
   }
 }
 
-// Cuts `candidates` behind the positions of `list`; those past the end are left out.
+// Cuts `candidates` after the positions of `list`; positions past the end have no effect.
 Parts cut_behind(const std::vector<int>& candidates, const std::vector<std::int64_t>& list) {
   Parts parts(1);
   auto next = list.begin();
@@ -74,8 +74,8 @@ Parts cut_behind(const std::vector<int>& candidates, const std::vector<std::int6
   return parts;
 }
 
-// Data parallel: a segment closes with the gradient that takes it over the threshold. Gradients
-// have been cast to FP32.
+// Cuts as the data-parallel pass does: a segment closes with the gradient that exceeds the
+// threshold. Gradients have been cast to FP32.
 Parts cut_by_bytes(const std::vector<int>& candidates, const std::vector<const Tensor*>& parameters,
                    std::int64_t megabytes) {
   const Bytes threshold = megabytes * kPerMb;
@@ -94,7 +94,7 @@ Parts cut_by_bytes(const std::vector<int>& candidates, const std::vector<const T
   return parts;
 }
 
-// Candidates for one collective: dense parameters of the same id and dtype, in parameter order.
+// Returns candidates for one collective: dense, of one id and dtype, in parameter order.
 std::map<std::pair<std::int64_t, DType>, std::vector<int>> candidates_of(
     const std::vector<const Tensor*>& parameters, const Ids& ids, bool cast) {
   std::map<std::pair<std::int64_t, DType>, std::vector<int>> keyed;
@@ -105,13 +105,13 @@ std::map<std::pair<std::int64_t, DType>, std::vector<int>> candidates_of(
   return keyed;
 }
 
-// The backend pass (communication_op_fusion.cc): one collective for each key, unless an index list
-// or the data-parallel threshold splits it. The list is registered for id 1 alone, which is why
-// the gradient reducer numbers its groups from elsewhere.
+// Returns the groups of the backend pass (communication_op_fusion.cc): one collective for each key,
+// unless an index list or the data-parallel threshold splits it. The list is registered only for id
+// 1, so the gradient reducer numbers its groups from another start.
 Parts backend_pass(const Context& context, const std::vector<const Tensor*>& parameters,
                    const Ids& ids) {
   Parts groups;
-  if (context.megabytes == 0) return groups;  // the pass returns at once: nothing is fused
+  if (context.megabytes == 0) return groups;  // the pass returns at once, without fusion
   for (const auto& [key, candidates] : candidates_of(parameters, ids, !context.front_end())) {
     const bool listed = key.first == kDefaultId && !context.split_indices.empty();
     for (auto& part :
@@ -136,7 +136,7 @@ void note_past_the_end(const Context& context, std::size_t count, std::vector<st
   }
 }
 
-// The size rule on some of the parameters, each kind of collective counting for itself.
+// Applies the size rule to some of the parameters; each kind of collective counts separately.
 Parts groups_among(const Context& context, const std::vector<const Tensor*>& parameters,
                    const Ids& ids, const std::vector<int>& chosen,
                    const std::optional<std::int64_t>& megabytes) {
@@ -156,7 +156,7 @@ Parts groups_among(const Context& context, const std::vector<const Tensor*>& par
   return groups;
 }
 
-// Semi-automatic and automatic parallel: ids by size in the front end, then the backend pass.
+// Returns groups in (semi-)automatic parallel: ids by size in the front end, then the backend pass.
 Parts front_end_groups(const Context& context, const std::vector<const Tensor*>& parameters,
                        Ids ids, std::vector<std::string>& notes) {
   if (context.enabled) {
@@ -181,8 +181,8 @@ Parts front_end_groups(const Context& context, const std::vector<const Tensor*>&
   return backend_pass(context, parameters, ids);
 }
 
-// Data and hybrid parallel: nn.DistributedGradReducer puts the ids onto the AllReduces. Ids that
-// are all the same count as none.
+// Returns groups in data and hybrid parallel: nn.DistributedGradReducer puts the ids onto the
+// AllReduces. All ids equal means no ids.
 Parts reducer_groups(const Context& context, const std::vector<const Tensor*>& parameters, Ids ids,
                      std::vector<std::string>& notes) {
   const bool differ =
@@ -220,7 +220,7 @@ Parts reducer_groups(const Context& context, const std::vector<const Tensor*>& p
   return groups;
 }
 
-// The documents' words: a fusion buffer of so many MB, the entries of an index list as counts of
+// Returns groups as the documents describe them: a fusion buffer in MB, an index list as counts of
 // gradients, ids of set_comm_fusion in every mode, openstate False for no fusion.
 Parts documented_groups(const Context& context, const std::vector<const Tensor*>& parameters,
                         const Ids& ids) {
@@ -252,7 +252,7 @@ Parts documented_groups(const Context& context, const std::vector<const Tensor*>
   return groups;
 }
 
-// Places in parameter order, first layer first, as tensors, which are in backward order.
+// Converts places in parameter order, first layer first, to tensors, in backward order.
 Parts in_backward_order(Parts groups, std::size_t count) {
   const int last = static_cast<int>(count) - 1;
   for (auto& group : groups) {
@@ -262,9 +262,9 @@ Parts in_backward_order(Parts groups, std::size_t count) {
   return groups;
 }
 
-// A parallel optimizer: large parameters whose first dimension the ranks divide are sharded. Their
+// Shards large parameters with a first dimension that the ranks divide (parallel optimizer). Their
 // gradients are scattered, the others' all-reduced. The graph of a step ends with its update; the
-// next one gathers each layer's parameters ahead of its forward pass.
+// next one gathers each layer's parameters before its forward pass.
 void shard(const Context& context, const std::vector<const Tensor*>& parameters, const Ids& ids,
            int ranks, Reading& reading) {
   std::vector<int> shared;
@@ -328,7 +328,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
-// Sizes by which both kinds of collective may have been fused.
+// Returns sizes by which both kinds of collective may have been fused.
 std::vector<Json> suggest_sharded() {
   std::vector<Json> configs;
   for (const int gather : {64, 1, 2, 4, 8, 16, 32, 128, 256, 1024}) {
@@ -342,8 +342,8 @@ std::vector<Json> suggest_sharded() {
   return configs;
 }
 
-// Any partition into runs of its parameter order, first layer first, is an index list; everything
-// in one AllReduce and every gradient alone have words of their own.
+// Returns configurations. A partition into runs of the parameter order is an index list; one
+// AllReduce for all gradients, or for each, has its own setting.
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                           const Workload&, const Cluster&) {
   if (strategy.exchange == Strategy::Exchange::kSharded) return suggest_sharded();
@@ -368,7 +368,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   return configs;
 }
 
-// comm_fusion by size; the units are MindSpore's, whatever the mode makes of them.
+// Returns changes of comm_fusion by size, in MindSpore's units, which depend on the mode.
 Changes changes(const Json&, const Cluster&) {
   Changes changes;
   for (const int megabytes : {0, 1, 2, 4, 8, 16, 32, 64, 128, 256}) {
@@ -378,7 +378,7 @@ Changes changes(const Json&, const Cluster&) {
   return changes;
 }
 
-// Any buckets can be said by their end indices, on one flat ring: the best ones there.
+// Returns the best buckets on one flat ring: their end indices express any buckets.
 std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cluster& cluster,
                              const Partitions& partitions) {
   const Json plain{{"parallel_mode", "data_parallel"}};
@@ -399,7 +399,7 @@ Dialect mindspore_dialect() {
           .read = read,
           .suggest = suggest,
           .changes = changes,
-          // It exchanges nothing unless it is told that there is a second rank.
+          // It exchanges no gradients unless it is given a second rank.
           .least = {{"parallel_mode", "data_parallel"}},
           .candidates = candidates};
 }

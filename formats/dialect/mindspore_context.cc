@@ -42,7 +42,7 @@ Mode read_mode(Reader& config, std::vector<std::string>& notes) {
                   describe(*value) + did_you_mean(word, words));
 }
 
-// A whole number as Python's int: 64.0, true and null are none. Too large counts as `most`.
+// Returns an integer as Python's int, without 64.0, true and null. A larger one gives `most`.
 std::optional<std::int64_t> python_int(const Json& value, std::int64_t most) {
   if (!value.is_number_integer()) return std::nullopt;
   if (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
@@ -99,7 +99,7 @@ std::vector<std::int64_t> read_indices(const Reader& kind, const Json& value) {
   return indices;
 }
 
-// {"mode": ..., "config": ...} of one kind of collective.
+// Reads {"mode": ..., "config": ...} of one kind of collective.
 void read_kind(Reader& fusion, const std::string& name, const Json& value, Context& context,
                std::vector<std::string>& notes) {
   if (!value.is_object()) {
@@ -139,8 +139,8 @@ void read_kind(Reader& fusion, const std::string& name, const Json& value, Conte
                          : context.scatter_megabytes) = size;
 }
 
-// Keys act in the order in which they are written: behind openstate False the rest is not looked
-// at, whatever it is; in front of it, allreduce has been set and the data-parallel pass uses it.
+// Reads keys in the order of the file, as they act: MindSpore ignores all keys after openstate
+// False. If allreduce comes before it, it is set and the data-parallel pass uses it.
 void read_comm_fusion(Reader& config, Context& context, std::vector<std::string>& notes) {
   const Json* value = config.find("comm_fusion");
   if (value == nullptr) return;
@@ -170,7 +170,7 @@ void read_comm_fusion(Reader& config, Context& context, std::vector<std::string>
   }
 }
 
-// The optimiser's sharding: whether, and what is too small for it.
+// Reads the optimizer's sharding, and the size below which a parameter stays whole.
 void read_parallel_optimizer(Reader& config, Context& context, std::vector<std::string>& notes) {
   context.sharded = config.boolean_or("enable_parallel_optimizer", false);
   if (config.has("parallel_optimizer_config")) {

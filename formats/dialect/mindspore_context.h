@@ -1,5 +1,5 @@
-// What MindSpore's set_auto_parallel_context and set_comm_fusion have come to hold, read with the
-// exceptions that MindSpore raises.
+// State that MindSpore's set_auto_parallel_context and set_comm_fusion set, read with MindSpore's
+// own errors.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct Context {
 
 Context read_context(Reader& config, std::vector<std::string>& notes);
 
-// Fusion ids in parameter order (first layer first); marks the context where any was set by hand.
+// Returns fusion ids in parameter order (first layer first). Sets context.by_hand if one was set.
 Ids read_ids(Reader& config, const std::vector<const Tensor*>& parameters, Context& context);
 
 }  // namespace syncline::dialect::mindspore

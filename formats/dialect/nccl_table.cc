@@ -12,7 +12,7 @@ namespace {
 
 using collective::CollectiveKind;
 
-// What one kind of communicator runs one collective by; no algorithm: NCCL's own choice.
+// The algorithm of a collective on one kind of communicator; empty: NCCL's own choice.
 struct Choice {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   int nodes = 0;
@@ -22,21 +22,21 @@ struct Choice {
   bool operator==(const Choice&) const = default;
 };
 
-// "all_reduce" is "allreduce" there.
+// Returns NCCL's name: "allreduce" for "all_reduce".
 std::string nccl_name(CollectiveKind kind) {
   std::string name(collective::to_string(kind));
   std::erase(name, '_');
   return name;
 }
 
-// NCCL has trees for all-reduces alone.
+// Returns NCCL's name of the algorithm. NCCL has trees only for all-reduces.
 std::string nccl_algorithm(const collective::Collective& collective) {
   const bool tree = !collective.nccl && collective.algorithm->name == "double_binary_tree";
   if (collective.nccl || (tree && collective.kind != CollectiveKind::kAllReduce)) return {};
   return tree ? "tree" : std::string(collective.algorithm->name);
 }
 
-// Of the first group: all of a regular partition are alike.
+// Returns the nodes of the first group: all groups of a regular partition are alike.
 int nodes_of(const collective::Groups& groups, const Cluster& cluster) {
   std::set<int> nodes;
   for (int m = 0; m < groups.size; ++m) nodes.insert(groups.rank(0, m) / cluster.gpus_per_node);

@@ -12,7 +12,7 @@ using Notes = std::vector<std::string>;
 
 constexpr std::int64_t kMostComms = 64;
 constexpr const char* kRanksAGroup = "hierarchical_allreduce_inter_nranks";
-// Gradients of a fused group lie in one buffer, each padded to the GPU allocator's least chunk.
+// A fused group's gradients share one buffer; each is padded to the GPU allocator's least chunk.
 constexpr Bytes kGpuChunk = 256;
 
 // Fields of distributed_strategy.proto with its defaults.
@@ -35,9 +35,9 @@ bool named_elsewhere(const Workload& workload) {
   });
 }
 
-// coalesce_grad_tensor_pass.cc: gradients of one layer (name up to the first dot) stay together;
-// layers are added to a group until it holds at least the size or *more* than the count of tensors.
-// The count is only looked at above 1; a size of 0 or less merges nothing.
+// Returns the rule of coalesce_grad_tensor_pass.cc: gradients of one layer (name up to the first
+// dot) stay together; layers are added to a group until it holds at least the size or *more* than
+// the count of tensors. A count up to 1 is ignored; a size of 0 or less merges nothing.
 Fusion fusion_of(const Settings& settings, bool as_documents) {
   Fusion fusion;
   if (!settings.fuse_all_reduce_ops) return fusion;
@@ -50,7 +50,7 @@ Fusion fusion_of(const Settings& settings, bool as_documents) {
   const auto count = static_cast<std::int64_t>(settings.fuse_grad_size_in_tflops);
   fusion.rule = Fusion::Rule::kSize;
   fusion.size = settings.fuse_grad_size_in_mb * kMiB;
-  // The documents: at most so many.
+  // The documents: at most that count.
   if (count > 1) fusion.count = as_documents ? count : count + 1;
   fusion.by_layer = true;
   return fusion;
@@ -75,8 +75,8 @@ void note_fusion(Reader& config, const Settings& settings, const Fusion& fusion,
   }
 }
 
-// The private attribute, or the documents' spelling of it. As the documents write it, an int
-// counts.
+// Reads the private attribute, or the documents' spelling of it. With `as_documents` an int is
+// accepted too.
 double read_tflops(Reader& config, bool as_documents, Notes& notes) {
   const char* key = "_fuse_grad_size_in_TFLOPS";
   const char* spelt = "fuse_grad_size_in_TFLOPS";
@@ -95,8 +95,8 @@ double read_tflops(Reader& config, bool as_documents, Notes& notes) {
   return paddle_real(config, key, 50, notes);
 }
 
-// build_strategy: what it fuses below the gradients. What that comes to on the workload's operators
-// is noted where they are fused (core/plan/compute_fusion); without operators it is unknown.
+// Reads the fusions below the gradients in build_strategy. core/plan/compute_fusion notes their
+// effect on the workload's operators; without operators it is unknown.
 ComputeFusion read_build_strategy(Reader build, const Workload& workload, Notes& notes) {
   std::string asked;
   ComputeFusion fusion;
@@ -118,7 +118,7 @@ ComputeFusion read_build_strategy(Reader build, const Workload& workload, Notes&
   return fusion;
 }
 
-// graph_execution_optimizer.py, _try_to_compile: what it quietly sets back.
+// Resets the settings that _try_to_compile of graph_execution_optimizer.py silently resets.
 void apply_guards(const Cluster& cluster, bool as_documents, Settings& settings, Notes& notes) {
   if (cluster.ranks() <= 1) {
     note(notes, {{settings.nccl_comm_num > 1, "set nccl_comm_num=1 since you only have 1 node."}});
@@ -141,8 +141,8 @@ void apply_guards(const Cluster& cluster, bool as_documents, Settings& settings,
   }
 }
 
-// The documents take hierarchical_allreduce_inter_nranks for the number of leaders (here one a node
-// unless given) and all-reduce inside the groups first.
+// Returns the hierarchy of the documents: hierarchical_allreduce_inter_nranks is the number of
+// leaders (by default one per node), and groups all-reduce inside first.
 Hierarchy documented_hierarchy(Reader& config, std::int64_t inter, const Cluster& cluster) {
   const int ranks = cluster.ranks();
   const std::int64_t leaders = config.has(kRanksAGroup) ? inter : cluster.nodes;
@@ -158,8 +158,8 @@ Hierarchy documented_hierarchy(Reader& config, std::int64_t inter, const Cluster
   return hierarchy;
 }
 
-// parallel_executor.cc, InitOrGetNCCLCommunicator and nccl_op_handle.h: reduce to the first rank of
-// each group, all-reduce among those, broadcast.
+// Returns the hierarchy of parallel_executor.cc, InitOrGetNCCLCommunicator and nccl_op_handle.h:
+// reduce to each group's first rank, all-reduce among those, broadcast.
 Hierarchy hierarchy_of(Reader& config, std::int64_t inter, const Cluster& cluster,
                        std::vector<std::string>& notes) {
   const int ranks = cluster.ranks();
@@ -192,12 +192,12 @@ Hierarchy hierarchy_of(Reader& config, std::int64_t inter, const Cluster& cluste
   return hierarchy;
 }
 
-// Under sync_nccl_allreduce the host waits for each all-reduce before it issues the next one.
+// Returns the streams. sync_nccl_allreduce: the host issues one all-reduce after the other.
 int streams_of(Reader& config, const Settings& settings, bool as_documents, Notes& notes) {
   const auto comms = static_cast<int>(settings.nccl_comm_num);
   if (comms == 1 || !settings.sync_nccl_allreduce) return comms;
   const bool given = config.has("sync_nccl_allreduce");
-  // The documents: more communicators overlap, whatever the default says.
+  // The documents: more communicators overlap, with any default.
   if (as_documents && !given) return comms;
   notes.push_back("sync_nccl_allreduce is true" + std::string(given ? "" : " by default") +
                   ": one all-reduce in flight at a time, nccl_comm_num = " + number(comms) +
@@ -205,8 +205,8 @@ int streams_of(Reader& config, const Settings& settings, bool as_documents, Note
   return 1;
 }
 
-// fuse_optimizer_op_pass.cc: one operator for all parameters waits for every all-reduce; separate
-// ones run gradient by gradient after the backward pass, each after its own.
+// Returns the update of fuse_optimizer_op_pass.cc: one operator for all parameters waits for every
+// all-reduce; separate ones run after the backward pass, each after its own all-reduce.
 Strategy::Update update_of(const ComputeFusion& fusion, const Workload& workload, bool dgc,
                            Notes& notes) {
   if (!fusion.fuse_all_optimizer_ops) return Strategy::Update::kPerBucket;
@@ -228,7 +228,7 @@ Strategy::Update update_of(const ComputeFusion& fusion, const Workload& workload
   return Strategy::Update::kAfterAll;
 }
 
-// LocalSGD excludes the graph executor, and with it every setting that only this one reads.
+// Notes settings without effect: LocalSGD excludes the graph executor, the only reader of them.
 void note_unread(Reader& config, Notes& notes) {
   const std::string unread = given_among(
       config, {"fuse_all_reduce_ops", "fuse_grad_size_in_MB", "_fuse_grad_size_in_TFLOPS",
@@ -280,9 +280,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (dgc) settings.fuse_all_reduce_ops = false;
   strategy.streams = streams_of(config, settings, as_documents, notes);
   strategy.fusion = fusion_of(settings, as_documents);
-  // Paddle's own names have one dot ("fc_0.w_0"). Names with more come from another framework,
-  // where the first dot would make whole stages of the model one layer; built in Paddle, each
-  // module would have a name of its own.
+  // Paddle's own names have one dot ("fc_0.w_0"). Names with more are from another framework: their
+  // first dot would make whole stages of the model one layer. In Paddle each module would have its
+  // own name.
   if (settings.fuse_all_reduce_ops && named_elsewhere(workload)) {
     strategy.fusion.layer_key = Fusion::LayerKey::kLastDot;
     notes.push_back("gradients are not named as in Paddle: a layer is the name up to its last dot");

@@ -1,4 +1,4 @@
-// What the files of Paddle's dialects share. DistributedStrategy's training: DGC
+// Shared code of Paddle's dialects. DistributedStrategy's training: DGC
 // (meta_optimizers/dgc_optimizer.py, operators/dgc_op.h) and LocalSGD, fixed and adaptive
 // (meta_optimizers/localsgd_optimizer.py).
 #pragma once
@@ -14,24 +14,24 @@
 
 namespace syncline::dialect {
 
-// Reads dgc, localsgd, adaptive_localsgd and their configs. With one worker none of them applies.
+// Reads dgc, localsgd, adaptive_localsgd and their configs. One worker uses none of them.
 void read_paddle_training(Reader& config, const Workload& workload, const Cluster& cluster,
                           Reading& reading);
 
-// Values as the property setters of Paddle's DistributedStrategy take them: one of another type is
-// no error there. Paddle prints "WARNING: KEY should have value of TYPE type" and keeps what stood
-// before; so do these, and leave a note.
+// Values as the property setters of Paddle's DistributedStrategy take them. For a value of another
+// type Paddle prints "WARNING: KEY should have value of TYPE type" and keeps the previous value.
+// These functions do the same and add a note.
 
 bool paddle_flag(Reader& config, std::string_view key, bool before,
                  std::vector<std::string>& notes);
-// An int32 field; Python's True and False are ints too.
+// Reads an int32 field; Python's True and False are ints too.
 std::int64_t paddle_integer(Reader& config, std::string_view key, std::int64_t before,
                             std::vector<std::string>& notes);
-// A float field; the int 50 is not one, 50.0 is.
+// Reads a float field; the int 50 is refused, 50.0 is accepted.
 double paddle_real(Reader& config, std::string_view key, double before,
                    std::vector<std::string>& notes);
 
-// Of build_strategy, what it fuses below the gradients: its words and their defaults.
+// A switch of build_strategy for fused operators below the gradients: its key and default.
 struct BuildSwitch {
   const char* key;
   bool ComputeFusion::*on;
@@ -45,7 +45,7 @@ inline constexpr BuildSwitch kBuildSwitches[]{
     {"fuse_elewise_add_act_ops", &ComputeFusion::fuse_elewise_add_act_ops},
     {"fuse_all_optimizer_ops", &ComputeFusion::fuse_all_optimizer_ops}};
 
-// A strategy as Paddle's DistributedStrategy: single changes, and whole configurations.
+// Ways to write a strategy as Paddle's DistributedStrategy: single changes and configurations.
 
 std::vector<Json> suggest_paddle(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                                  const Workload& workload, const Cluster& cluster);

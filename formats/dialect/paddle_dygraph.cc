@@ -10,22 +10,22 @@
 namespace syncline::dialect {
 namespace {
 
-// paddle.DataParallel's defaults; Fleet passes its fuse_grad_size_in_MB in place of the first.
+// paddle.DataParallel's defaults; Fleet passes its fuse_grad_size_in_MB instead of the first.
 constexpr double kDefaultBufferMb = 25;
 constexpr std::int64_t kFleetBufferMb = 32;
 constexpr double kDefaultLastMb = 1;
 
 Bytes mebibytes(double value) { return static_cast<Bytes>(value * static_cast<double>(kMiB)); }
 
-// AssignGroupBySize (paddle/fluid/imperative/reducer.cc): parameters are walked first layer first;
-// a dtype's first group has the limit `last`, the later ones `limit`. The list is then reversed:
-// what was grouped first, the first layers, is communicated last.
+// Returns the groups of AssignGroupBySize (paddle/fluid/imperative/reducer.cc): parameters are
+// walked first layer first; a dtype's first group has the limit `last`, later ones `limit`. The
+// list is then reversed: the first layers, grouped first, are communicated last.
 //
-// On the first step, and for ever with find_unused_parameters, groups are ordered by their first
-// parameter before that; the rebuilt ones, in reversed order of arrival, stay as they were closed.
+// On the first step, and always with find_unused_parameters, groups are ordered by their first
+// parameter before that. Rebuilt groups, in reversed order of arrival, keep the order of closing.
 std::vector<std::vector<int>> groups_of(const std::vector<Tensor>& tensors, Bytes last, Bytes limit,
                                         bool rebuilt) {
-  // Gradients arrive last layer first; that list backwards is both orders of the walk.
+  // Gradients arrive last layer first; the reverse of that list is both orders of the walk.
   std::vector<int> walked(tensors.size());
   std::iota(walked.rbegin(), walked.rend(), 0);
   auto groups = assign_by_size(tensors, walked, {last, limit}, true);
@@ -37,7 +37,7 @@ std::vector<std::vector<int>> groups_of(const std::vector<Tensor>& tensors, Byte
   return groups;
 }
 
-// The value at one of two spellings of the same setting, or nullptr.
+// Returns the given one of two spellings of the same setting, or nullptr.
 const char* spelling(Reader& config, const char* one, const char* other) {
   const bool has_one = config.has(one);
   const bool has_other = config.has(other);

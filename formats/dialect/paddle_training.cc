@@ -16,9 +16,9 @@ constexpr std::int64_t kMostPeriod = std::int64_t{1} << 20;
 
 // DGCMomentumOptimizer._is_use_dgc: smaller tensors stay dense.
 constexpr std::int64_t kMinElements = 16384;
-// The library samples min(32, k / 2) candidates a block and divides by their number.
+// The library samples min(32, k / 2) candidates per block and divides by their number.
 constexpr std::int64_t kLeastKept = 2;
-// Kernels on the compute stream a tensor: three of momentum and residual, ten of selection, mask
+// Kernels on the compute stream per tensor: three of momentum and residual, ten of selection, mask
 // and encoding, one that clears the gradient.
 constexpr std::int64_t kEncodeLaunches = 14;
 
@@ -39,7 +39,7 @@ Compression read_dgc(Reader configs, const Workload& workload, const Cluster& cl
   dgc.codec = "dgc";
   dgc.min_elements = kMinElements;
   dgc.encode_launches = kEncodeLaunches;
-  // Each rank's pairs are added by a kernel of its own, then the sum is scaled.
+  // One kernel per rank adds its pairs, then the sum is scaled.
   dgc.decode_launches = cluster.ranks() + 1;
   dgc.rampup_begin_step = configs.integer_or("rampup_begin_step", 0, 0, kInt32Max);
   dgc.rampup_step = configs.integer_or("rampup_step", 1, 1, kInt32Max);
@@ -100,7 +100,7 @@ void note_dgc(const Workload& workload, const Compression& dgc, std::vector<std:
       " (below 16384 elements, sparse, or not FP32) stay dense, each travels alone");
 }
 
-// Protobuf's own words for a number that its field cannot hold.
+// Protobuf's message for a number that its field cannot hold.
 constexpr const char* kOutOfRange = ": Value out of range, expected an int32";
 
 bool in_int32(double value) {
@@ -137,14 +137,14 @@ void read_paddle_training(Reader& config, const Workload& workload, const Cluste
                 "its meta_optimizers_white_list");
   }
 
-  // Mixed precision is in the workload's dtypes, where the gradients' sizes and times are.
+  // The workload's dtypes express mixed precision, as do its gradients' sizes and times.
   const bool amp = paddle_flag(config, "amp", false, notes);
   note(notes, {{amp,
                 "amp switches nothing here: gradients travel in the dtypes that the workload gives "
                 "them"}});
   if (config.has("amp_configs")) config.object("amp_configs");
 
-  // Configs are judged even where the switch beside them is off.
+  // Configs are checked even if their switch is off.
   const auto configs = [&](const char* key, bool on) {
     note(notes, {{config.has(key) && !on, std::string(key) + " has no effect: its switch is off"}});
     return object_or_empty(config, key);

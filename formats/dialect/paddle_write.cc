@@ -9,8 +9,8 @@
 namespace syncline::dialect {
 namespace {
 
-// How the strategy trains, gradient compression and parameter averaging; empty where it exchanges
-// every gradient as it is.
+// Returns gradient compression and parameter averaging; empty if every gradient is exchanged
+// uncompressed.
 Json training_of(const Strategy& strategy) {
   Json config = Json::object();
   if (strategy.local_sgd.enabled) {
@@ -29,7 +29,7 @@ Json training_of(const Strategy& strategy) {
   return config;
 }
 
-// What does not depend on the sizes: communicators, hierarchy, compression, averaging.
+// Returns the keys that do not depend on sizes: communicators, hierarchy, compression, averaging.
 Json switches_of(const Strategy& strategy) {
   Json config = training_of(strategy);
   if (strategy.local_sgd.enabled) return config;
@@ -42,7 +42,7 @@ Json switches_of(const Strategy& strategy) {
   return config;
 }
 
-// What differs from the defaults of a build strategy.
+// Returns the keys that differ from the defaults of a build strategy.
 Json build_strategy_of(const ComputeFusion& fusion) {
   Json build = Json::object();
   for (const auto& [key, on, usual] : kBuildSwitches) {
@@ -51,7 +51,7 @@ Json build_strategy_of(const ComputeFusion& fusion) {
   return build;
 }
 
-// Whole mebibytes are all that Paddle takes.
+// Returns sizes in whole mebibytes, all that Paddle accepts.
 std::vector<std::int64_t> sizes_for(const Fusion& fusion,
                                     const std::vector<plan::Bucket>& buckets) {
   std::vector<std::int64_t> sizes;
@@ -66,7 +66,7 @@ std::vector<std::int64_t> sizes_for(const Fusion& fusion,
   return sizes;
 }
 
-// Whole mebibytes, at most 50 gradients or as many as there are.
+// Returns sizes in whole mebibytes, each with limits of 50 and of all gradients.
 std::vector<Json> fusions_worth_trying(const Partitions& partitions) {
   Fusion form;
   form.rule = Fusion::Rule::kSize;
@@ -98,7 +98,7 @@ std::vector<Json> suggest_paddle(const Strategy& strategy, const std::vector<pla
   Json unfused = switches;
   unfused["fuse_all_reduce_ops"] = false;
   if (strategy.fusion.rule == Fusion::Rule::kNone) configs.push_back(unfused);
-  // A limit of N gradients closes a group at N + 1; without one, more than any model has.
+  // A limit of N gradients closes a group at N + 1; kNoCount is more than any model has.
   constexpr double kNoCount = 1e6;
   std::vector<double> counts{50, kNoCount};
   if (strategy.fusion.count > 1) {
@@ -117,7 +117,7 @@ std::vector<Json> suggest_paddle(const Strategy& strategy, const std::vector<pla
   return configs;
 }
 
-// Each size is tried with the limit by count as it stands, and without one.
+// Returns changes; each size is tried with the configured limit by count, and without one.
 Changes paddle_changes(const Json& config, const Cluster& cluster) {
   Changes changes;
   const bool unfused = config.value("fuse_all_reduce_ops", Json(true)) == Json(false);
@@ -149,7 +149,7 @@ Changes paddle_changes(const Json& config, const Cluster& cluster) {
   return changes;
 }
 
-// Under dgc and LocalSGD Paddle fuses nothing; LocalSGD reads no other switch either.
+// Returns configurations. dgc and LocalSGD fuse nothing; LocalSGD reads no other switch either.
 std::vector<Json> paddle_candidates(const Strategy& winner, const Workload&, const Cluster& cluster,
                                     const Partitions& partitions) {
   const Json training = training_of(winner);

@@ -68,7 +68,7 @@ std::string averaging_refusal(const LocalSgd& local) {
   return {};
 }
 
-// As Python is written: JSON is Python where nothing is true, false or null.
+// Returns a value as Python: its JSON, except true, false and null.
 std::string literal(const Json& value) {
   if (!value.is_structured()) return value.dump();
   std::string text;
@@ -79,7 +79,7 @@ std::string literal(const Json& value) {
   return value.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
-// One a line.
+// Returns a list of entries, one per line.
 std::string entries(const std::vector<Json>& list) {
   std::string text = "[\n";
   for (const Json& entry : list) text += "        " + literal(entry) + ",\n";
@@ -94,13 +94,13 @@ std::vector<Json> named_sizes(const std::vector<Tensor>& tensors) {
 
 Json entry_of(const plan::Bucket& bucket) {
   Json entry{{"places", bucket.tensors}};
-  // torch's hook finds out for itself what it compresses of each.
+  // torch's hook itself finds the matrices to compress.
   const bool own = bucket.codec != nullptr && !bucket.codec->low_rank;
   if (own) entry["codec"] = std::string(bucket.codec->name);
   return entry;
 }
 
-// Of buckets, or of what holds one each.
+// Returns entries for buckets, or for objects with one bucket each.
 template <typename List, typename Bucket = std::identity>
 std::vector<Json> entries_of(const List& list, Bucket bucket = {}) {
   std::vector<Json> all;
@@ -108,7 +108,7 @@ std::vector<Json> entries_of(const List& list, Bucket bucket = {}) {
   return all;
 }
 
-// What is averaged, each bucket with the fragment that it is of.
+// Returns the averaged buckets, each with its fragment.
 std::vector<Json> fragments_of(const std::vector<std::vector<plan::Exchange>>& fragments) {
   std::vector<Json> list;
   for (std::size_t f = 0; f < fragments.size(); ++f) {
@@ -174,7 +174,7 @@ std::string torch_refusal(const std::string& codec, const Workload& workload,
 }
 
 bool dgc_lacks_momentum(const Workload& workload) {
-  constexpr int kAdam = 2;  // values that it keeps of each parameter
+  constexpr int kAdam = 2;  // values that it keeps for each parameter
   return workload.optimizer_given && workload.optimizer_states == kAdam;
 }
 
@@ -228,7 +228,7 @@ Strategy as_applied(const Strategy& strategy) {
   applied.host_sync = false;
   applied.update = Strategy::Update::kAfterAll;
   applied.compute_fusion = {};
-  // No library sums blocks: the file sends them all to all, as NCCL's strategies do.
+  // No library sums blocks: the file uses all-to-all, as NCCL's strategies do.
   if (sends_blocks(strategy) && strategy.algorithm != collective::kNcclName) {
     applied.algorithm = collective::all_to_all()->name;
   }

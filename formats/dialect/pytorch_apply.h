@@ -1,5 +1,5 @@
-// What no configuration of a framework says, written for pytorch/syncline_apply.py: a reducer of
-// its own for any grouping, streams, hierarchy, fp16, bf16, DGC and LocalSGD.
+// Writing of strategies that no framework configuration expresses, for pytorch/syncline_apply.py:
+// its reducer takes any grouping, streams, hierarchy, fp16, bf16, DGC and LocalSGD.
 #pragma once
 
 #include <string>
@@ -9,31 +9,31 @@
 
 namespace syncline::dialect {
 
-// Why DistributedDataParallel fails inside torch with gradients that travel by that codec (empty:
-// as they are), in words; empty where it does not.
+// Returns the reason why DistributedDataParallel fails inside torch for gradients in that codec
+// (empty: uncompressed); empty if it does not fail.
 std::string torch_refusal(const std::string& codec, const Workload& workload,
                           const Cluster& cluster, const TorchVersion& torch);
 
-// True if the job is known to train by Adam, which lacks the momentum that DGC corrects.
+// Returns true if the job is known to train by Adam, which lacks the momentum that DGC corrects.
 bool dgc_lacks_momentum(const Workload& workload);
 
-// Why that file cannot carry out a strategy, in words ("gradients are released at ticks"); empty
-// where it can.
+// Returns the reason why that file cannot apply a strategy ("gradients are released at ticks");
+// empty if it can.
 std::string apply_refusal(const Strategy& strategy, const Workload& workload,
                           const Cluster& cluster);
 
-// The strategy in a compiled job without DistributedDataParallel, for which alone the graph is cut.
+// Returns the strategy for a compiled job without DistributedDataParallel: its graph is not cut.
 Strategy with_whole_graph(Strategy strategy);
 
-// The strategy as that file carries it out: the same exchanges, without what another framework does
-// around them (padding, copies into buffers, waits of the host, updates in parts, fused operators).
+// Returns the strategy as that file applies it: the same exchanges, without another framework's
+// additions (padding, copies into buffers, waits of the host, updates in parts, fused operators).
 Strategy as_applied(const Strategy& strategy);
 
-// The line that sets a row of `tune` in a job by that file.
+// Returns the line of code by which a job uses that file to apply a row of `tune`.
 std::string applied_by(const std::string& row);
 
-// The strategy's table, a literal of Python: what it exchanges long after every ramp. Requires that
-// nothing is in the way of applying it.
+// Returns the strategy's table as a Python literal: its exchanges long after every ramp. Requires
+// that apply_refusal is empty.
 std::string apply_table(const Strategy& strategy, const Workload& workload, const Cluster& cluster);
 
 }  // namespace syncline::dialect

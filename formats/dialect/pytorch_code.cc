@@ -1,4 +1,4 @@
-// A configuration of DistributedDataParallel or FSDP as the lines of a script. Names are torch's:
+// Writes DistributedDataParallel's or FSDP's configuration as script lines. Names are torch's:
 // torch/nn/parallel/distributed.py, torch/distributed/algorithms and torch/distributed/fsdp.
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 namespace syncline::dialect {
 namespace {
 
-// Set around the model, or of no argument's name.
+// Keys that are set around the model, or that are not the name of an argument.
 constexpr std::array<std::string_view, 9> kNoArguments{
     "torch",         "DDP_SET_LAST_BUCKET_CAP", "_DEFAULT_FIRST_BUCKET_BYTES",
     "comm_hook",     "PowerSGDState",           "PostLocalSGDState",
@@ -26,7 +26,7 @@ std::string python_word(const Json& value) {
   return value.dump();
 }
 
-// ", bucket_cap_mb=2, gradient_as_bucket_view=True"
+// Returns ", bucket_cap_mb=2, gradient_as_bucket_view=True".
 std::string arguments(const Json& given) {
   std::string text;
   for (const auto& [key, value] : given.items()) text += ", " + key + "=" + python_word(value);
@@ -69,12 +69,12 @@ std::string hooked(const Json& config) {
   return call + "None, " + hook + ")";
 }
 
-// "model.layers": the module that holds those of a pattern, below the model; "": no pattern.
+// Returns the module with the children of a pattern, "model.layers"; empty: not a pattern.
 std::string holder_of(const std::string& unit) {
   return unit.ends_with(".*") ? "model." + unit.substr(0, unit.size() - 2) : "";
 }
 
-// "torch.bfloat16"
+// Returns torch's name of a format: "torch.bfloat16".
 std::string torch_format(const Json& word) {
   const std::string text = word.get<std::string>();
   return "torch." + (text == "bf16"   ? "bfloat16"
@@ -83,7 +83,7 @@ std::string torch_format(const Json& word) {
                                       : text);
 }
 
-// "MixedPrecisionPolicy(param_dtype=torch.bfloat16)"
+// Returns "MixedPrecisionPolicy(param_dtype=torch.bfloat16)".
 std::string policy_of(const std::string& kind, const Json& formats) {
   std::string text;
   for (const auto& [key, value] : formats.items()) {
@@ -93,14 +93,14 @@ std::string policy_of(const std::string& kind, const Json& formats) {
   return kind + "(" + after_comma(text) + ")";
 }
 
-// "init_device_mesh("cuda", (4, 8), mesh_dim_names=("replicate", "shard"))"
+// Returns "init_device_mesh("cuda", (4, 8), mesh_dim_names=("replicate", "shard"))".
 std::string mesh_of(const Json& sizes) {
   if (sizes.size() < 2) return "init_device_mesh(\"cuda\", (" + sizes[0].dump() + ",))";
   return "init_device_mesh(\"cuda\", (" + sizes[0].dump() + ", " + sizes[1].dump() +
          "), mesh_dim_names=(\"replicate\", \"shard\"))";
 }
 
-// The call that wraps the modules of one entry of `units`.
+// Returns the call that wraps the modules of one entry of `units`.
 std::string unit_code(const Json& unit) {
   if (unit.is_array()) {
     std::string modules;

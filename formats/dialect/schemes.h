@@ -9,15 +9,15 @@
 
 namespace syncline::dialect {
 
-// Returns the schemes of a framework; empty: it has one. Nobody named a framework: PyTorch's.
+// Returns the schemes of a framework; empty: it has one. Without a framework, PyTorch's.
 std::vector<Scheme> schemes_of_framework(std::string_view dialect, const Json& config,
                                          const Workload& workload, const Cluster& cluster);
 
-// Sets the samples and the number of micro-batches in a configuration that says them.
+// Sets the samples and the number of micro-batches in a configuration that has keys for them.
 void set_batches(std::string_view dialect, std::int64_t batch, std::int64_t micro_batches,
                  Json& config);
 
-// Returns the first framework that trains jobs that are cut; empty: there is none.
+// Returns the first framework that trains jobs with a cut model; empty: there is none.
 std::string_view framework_of_cut_jobs();
 
 // Returns a configuration with the patch (RFC 7396); null is one without keys.
@@ -26,8 +26,8 @@ Json patched_config(Json config, const Json& patch);
 // Returns true for several nodes of several GPUs: a scheme may end at the node.
 bool has_levels(const Cluster& cluster);
 
-// PyTorch's schemes: DDP and FSDP 2, or FSDP 1 if the job has that. `config`: FSDP's own; null: the
-// job has none.
+// Returns PyTorch's schemes: DDP and FSDP 2, or FSDP 1 if the job has that. `config`: FSDP's own;
+// null: the job has none.
 std::vector<Scheme> pytorch_schemes(const Json& config, const Workload& workload,
                                     const Cluster& cluster);
 

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::int64_t kMostPeriod = 1 << 20;
 constexpr double kBucketCap = 32;
-constexpr Bytes kCombined = 30 * kMiB;  // of XLA's pass that joins all-reduces on GPUs
+constexpr Bytes kCombined = 30 * kMiB;  // of XLA's pass that combines all-reduces on GPUs
 
-// Both frameworks' rules.
+// Throws if fragments are more than parameters, as both frameworks do.
 
 void check_fragments(const Reader& config, const char* key, int fragments,
                      const Workload& workload) {
@@ -61,7 +61,7 @@ Outer read_outer(Reader outer) {
   return step;
 }
 
-// One number, or one for each of so many equal blocks of replica groups, slower ones less.
+// Reads one number, or one per equal block of replica groups, less for slower ones.
 void read_sync_every(Reader& config, LocalSgd& local) {
   const Json* given = config.find("sync_every");
   if (given == nullptr || !given->is_array()) {
@@ -82,7 +82,7 @@ void read_sync_every(Reader& config, LocalSgd& local) {
   local.period = all / blocks;
 }
 
-// DiLoCo's own, with what its constructor refuses.
+// Reads DiLoCo's own arguments, and refuses those that its constructor refuses.
 void read_diloco(Reader& config, const Workload& workload, LocalSgd& local) {
   local.outer = config.has("outer_optimizer") ? read_outer(config.object("outer_optimizer"))
                                               : Outer{Outer::Optimizer::kNesterov};
@@ -110,8 +110,8 @@ void read_diloco(Reader& config, const Workload& workload, LocalSgd& local) {
   }
 }
 
-// Inside a replica group gradients are DistributedDataParallel's; among groups each parameter is
-// sent by itself, unless they are put into buckets.
+// Returns buckets. Inside a replica group gradients use DistributedDataParallel's; among groups
+// each parameter is sent by itself, unless use_bucketization is set.
 Fusion fusion_of(Reader& config, bool groups) {
   Fusion fusion;
   const bool buckets = config.boolean_or("use_bucketization", false);
@@ -142,7 +142,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
                                   " numbers, expected a divisor of the " + std::to_string(groups) +
                                   " replica groups");
   }
-  // LocalSGD is the mean over the replica groups.
+  // LocalSGD averages over the replica groups.
   local.outer = {Outer::Optimizer::kSgd, 1};
   if (diloco) read_diloco(config, workload, local);
   if (config.boolean_or("should_quantize", false)) strategy.compression.codec = "fp8";
@@ -206,7 +206,7 @@ Changes changes(const Json& config, const Cluster&) {
 
 namespace maxtext {
 
-// A streaming period has a whole number of steps for each fragment.
+// Reads streaming. Its period has a whole number of steps for each fragment.
 void read_streaming(Reader& config, const Workload& workload, LocalSgd& local, Reading& reading) {
   local.fragments = static_cast<int>(config.integer("num_diloco_fragments", 1, 1 << 16));
   check_fragments(config, "num_diloco_fragments", local.fragments, workload);
@@ -220,7 +220,7 @@ void read_streaming(Reader& config, const Workload& workload, LocalSgd& local, R
   const std::int64_t delay =
       config.integer_or("num_communication_overlapping_steps", 0, 0, kMostPeriod);
   local.outer.mix = config.number_or("communication_overlapping_alpha", 0, {0, 1});
-  config.boolean_or("use_sequential_layers", true);  // which layers are a fragment, not how many
+  config.boolean_or("use_sequential_layers", true);  // which layers a fragment has, not how many
   const bool threads = config.boolean_or("enable_threaded_diloco", false);
   const bool programs = config.boolean_or("enable_non_spmd_diloco", false);
   if (delay >= each) {
@@ -292,7 +292,7 @@ Changes changes(const Json& config, const Cluster&) {
 
 }  // namespace maxtext
 
-// They say nothing but averaging.
+// Returns configurations; they only express averaging.
 template <auto suggest>
 std::vector<Json> candidates(const Strategy& winner, const Workload& workload,
                              const Cluster& cluster, const Partitions&) {

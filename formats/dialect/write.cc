@@ -33,7 +33,7 @@ bool same_tensors(const plan::Bucket& a, const plan::Bucket& b) {
   return x == y;
 }
 
-// Time of the forward or the backward pass, which compute fusion changes.
+// Returns the time of the forward or the backward pass, which compute fusion changes.
 Seconds compute_time(const plan::Plan& plan, plan::Phase phase) {
   Seconds sum = 0;
   for (const auto& op : plan.ops) {
@@ -52,7 +52,7 @@ bool same_collective(const collective::Collective* a, const collective::Collecti
 
 using Reason = plan::Busy::Reason;
 
-// How often and how long streams are busy for one of these reasons.
+// Number and total time of operations that keep streams busy for one of these reasons.
 struct Handling {
   std::size_t count = 0;
   Seconds seconds = 0;
@@ -69,7 +69,7 @@ Handling handling_of(const plan::Plan& plan, std::initializer_list<Reason> reaso
   return sum;
 }
 
-// Pieces of the backward pass that wait for the network.
+// Returns the number of pieces of the backward pass that wait for the network.
 std::size_t held_backwards(const plan::Plan& plan) {
   return static_cast<std::size_t>(
       std::count_if(plan.ops.begin(), plan.ops.end(), [](const plan::Op& op) {
@@ -84,7 +84,7 @@ Bytes padded_bytes(const plan::Plan& plan) {
   return sum;
 }
 
-// What happens around the collectives.
+// Returns the difference in work around the collectives.
 std::string schedule_difference(const plan::Plan& wanted, const plan::Plan& found) {
   if (plan::crosses_steps(wanted) != plan::crosses_steps(found)) {
     return plan::crosses_steps(wanted) ? "its next step begins when all parameters are in"
@@ -192,7 +192,7 @@ std::string time_difference(const plan::Plan& wanted, const plan::Plan& found) {
 std::vector<double> sizes_that_close(const std::vector<plan::Bucket>& closed) {
   constexpr auto kBytes = static_cast<double>(kMiB);
   if (closed.empty()) return {};
-  // Each is closed no later than with its last tensor: the smallest sets the size.
+  // Each bucket has to close at its last tensor at the latest: the smallest limits the size.
   const auto least = std::min_element(
       closed.begin(), closed.end(),
       [](const plan::Bucket& x, const plan::Bucket& y) { return x.bytes < y.bytes; });
@@ -226,7 +226,7 @@ std::string kept_algorithm(const Strategy& strategy, const Cluster& cluster) {
 
 namespace {
 
-// Averaging sends buffers, too, which no configuration speaks of.
+// Returns buckets without buffers, which averaging sends too and no configuration mentions.
 std::vector<plan::Bucket> gradient_buckets(const plan::Plan& plan, const Workload& workload) {
   std::vector<plan::Bucket> buckets = plan.buckets;
   for (plan::Bucket& bucket : buckets) {

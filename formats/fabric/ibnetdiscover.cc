@@ -19,7 +19,7 @@
 namespace syncline::fabric {
 namespace {
 
-// Gbit/s of data in one lane, encoding taken off (InfiniBand Trade Association's roadmap).
+// Gbit/s of data per lane, without encoding (InfiniBand Trade Association's roadmap).
 constexpr std::array<std::pair<std::string_view, double>, 9> kLanes{{{"SDR", 2},
                                                                      {"DDR", 4},
                                                                      {"QDR", 8},
@@ -30,13 +30,13 @@ constexpr std::array<std::pair<std::string_view, double>, 9> kLanes{{{"SDR", 2},
                                                                      {"NDR", 100},
                                                                      {"XDR", 200}}};
 
-// Lanes of a link: the widths that InfiniBand has.
+// Lanes of a link: InfiniBand's widths.
 constexpr std::array kWidths{1, 2, 4, 8, 12};
 
-// Links by the higher level that they reach, in switches from the hosts.
+// Names of links by their upper level, in switches from the hosts.
 constexpr std::array<const char*, 4> kTiers{"leaf", "spine", "core", "top"};
 
-// "4xHDR".
+// Returns the bandwidth of a word such as "4xHDR".
 std::optional<BytesPerSecond> rate_of(std::string_view word) {
   const std::size_t cross = word.find('x');
   int width = 0;
@@ -50,7 +50,7 @@ std::optional<BytesPerSecond> rate_of(std::string_view word) {
   return std::nullopt;
 }
 
-// What stands in quotes at or behind `from`, which moves behind it.
+// Returns the next text in quotes from `from`, and moves `from` past it.
 std::string quoted(const std::string& line, std::size_t& from) {
   const std::size_t open = line.find('"', from);
   const std::size_t close = open == line.npos ? open : line.find('"', open + 1);
@@ -59,7 +59,7 @@ std::string quoted(const std::string& line, std::size_t& from) {
   return line.substr(open + 1, close - open - 1);
 }
 
-// Names with numbers of several lengths in the order of these: mlx5_2 before mlx5_10.
+// A name ordered so that shorter numbers come first: mlx5_2 before mlx5_10.
 using Ordered = std::pair<std::size_t, std::string>;
 Ordered ordered(const std::string& name) { return {name.size(), name}; }
 
@@ -70,9 +70,9 @@ struct Port {
   BytesPerSecond rate = 0;
 };
 
-// Of a managed switch's "MF0;leaf01:MQM8700/U1" what its operator called it.
+// Returns the operator's name in a managed switch's "MF0;leaf01:MQM8700/U1".
 std::string switch_name(const std::string& description) {
-  const std::size_t begin = description.find(';') + 1;  // 0 where there is none
+  const std::size_t begin = description.find(';') + 1;  // 0: there is none
   return description.substr(begin, description.find(':', begin) - begin);
 }
 
@@ -89,7 +89,7 @@ class Dump {
     } else if (line.starts_with('[') && here_ >= 0) {
       add_cable(line);
     } else if (!line.starts_with('#')) {
-      here_ = -1;  // of an adapter or router, which says what switches say
+      here_ = -1;  // of an adapter or router, which repeats the switches' lines
     }
   }
 
@@ -122,13 +122,13 @@ class Dump {
     return it->second;
   }
 
-  // Names are to tell switches apart.
+  // Names a switch; a repeated or empty name gets the switch's id.
   void name(int id, const std::string& name) {
     const bool usable = !name.empty() && names_.insert(name).second;
     out_.switches[at(id)].name = usable ? name : name + " " + ids_[at(id)];
   }
 
-  // [1] "H-0c42a10300d1"[1](c42a10300d1)  # "gpu01 mlx5_0" lid 7 4xHDR
+  // Adds a cable: [1] "H-0c42a10300d1"[1](c42a10300d1)  # "gpu01 mlx5_0" lid 7 4xHDR
   void add_cable(const std::string& line) {
     std::size_t from = 0;
     const std::string id = quoted(line, from);
@@ -147,7 +147,7 @@ class Dump {
       out_.links.push_back({here_, there, *rate * reached_});
       unpaired_[std::minmax(here_, there)] += here_ < there ? 1 : here_ > there ? -1 : 0;
     } else if (id.starts_with("H-") && description.find("Aggregation Node") == line.npos) {
-      // What adds up inside switches (SHARP) is described as an adapter, too.
+      // The unit that sums inside switches (SHARP) is described as an adapter, too.
       if (!plugged_.insert({id, number}).second) throw InputError("a port stands there twice");
       const std::size_t space = description.find(' ');
       const std::string adapter = space == line.npos ? "" : description.substr(space + 1);
@@ -156,7 +156,7 @@ class Dump {
     }
   }
 
-  // By name: the file's order is by the host on which the tool ran.
+  // Sorts switches by name: the file's order depends on the host on which the tool ran.
   void sort_switches() {
     std::vector<int> order(out_.switches.size());
     std::iota(order.begin(), order.end(), 0);
@@ -207,7 +207,7 @@ class Dump {
     return port.rate < (1 - kRounding) * expected;
   }
 
-  // The switch at the host's end of a cable that carries less than the host's ports.
+  // Adds the switch at the host's end of a cable that is slower than the host's ports.
   int narrowed(const std::string& host, const Port& port) {
     const int end = static_cast<int>(out_.switches.size());
     out_.switches.push_back({host + "." + port.adapter.second + "." + std::to_string(port.number)});
@@ -215,7 +215,7 @@ class Dump {
     return end;
   }
 
-  // How many switches are between each and the nearest host.
+  // Returns the number of switches from each to the nearest host.
   std::vector<int> levels_of(const std::vector<std::set<int>>& neighbours) const {
     std::vector<int> levels(out_.switches.size(), -1);
     std::queue<int> next;
@@ -256,8 +256,8 @@ class Dump {
     for (const int id : order) pool(id, levels, neighbours[at(id)]);
   }
 
-  // A switch without hosts shares what comes from below with those that stand above mostly the
-  // same; a few cables may have failed.
+  // Pools a switch without hosts with another of its level if both are above mostly the same
+  // switches; a few cables may have failed.
   void pool(int id, const std::vector<int>& levels, const std::set<int>& neighbours) {
     std::set<int> below;
     for (const int other : neighbours) {
@@ -288,10 +288,10 @@ class Dump {
   std::set<int> described_;
   std::set<std::string> names_;
   std::set<std::pair<std::string, int>> plugged_;
-  std::map<std::pair<int, int>, int> unpaired_;  // cables told by one end more than by the other
+  std::map<std::pair<int, int>, int> unpaired_;  // lines of one end minus the other's
   std::map<Ordered, std::vector<Port>> hosts_;
   std::map<int, std::vector<int>> above_;  // pools above a switch or pool
-  std::map<int, std::size_t> below_;       // how many a pool is above
+  std::map<int, std::size_t> below_;       // number of switches or pools below a pool
 };
 
 }  // namespace

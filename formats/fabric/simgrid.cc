@@ -26,7 +26,7 @@ std::string required(const Json& element, const char* key) {
   throw InputError("<" + element.at("tag").get<std::string>() + "> without '" + key + "'");
 }
 
-// "10Gbps", "1.25GBps", "125MiBps"; without a unit bytes a second.
+// Returns bytes/s for "10Gbps", "1.25GBps", "125MiBps"; without a unit it is bytes/s.
 BytesPerSecond rate_of(const std::string& text) {
   char* rest = nullptr;
   const double number = std::strtod(text.c_str(), &rest);
@@ -43,7 +43,7 @@ BytesPerSecond rate_of(const std::string& text) {
   const std::string base = unit.substr(at);
   if (base == "bps") scale /= 8;
   const bool known = base == "bps" || base == "Bps" || unit.empty();
-  // No cable is as slow or as fast as this; later divisions stay finite.
+  // No cable is slower or faster than this; later divisions stay finite.
   constexpr BytesPerSecond kSlowest = 1, kFastest = 1e18;
   const BytesPerSecond rate = number * scale;
   if (rest == text.c_str() || !known || !(rate >= kSlowest && rate <= kFastest)) {
@@ -65,7 +65,7 @@ void expect_duplex(const Json& element, const char* key, const std::string& othe
                    "SPLITDUPLEX where it is a cable");
 }
 
-// A whole number, with blanks around it.
+// Returns an integer, with blanks around it allowed.
 int parameter_in(std::string_view word, const std::string& all) {
   word.remove_prefix(std::min(word.find_first_not_of(' '), word.size()));
   word = word.substr(0, word.find_last_not_of(' ') + 1);
@@ -78,7 +78,7 @@ int parameter_in(std::string_view word, const std::string& all) {
   return value;
 }
 
-// "3,4;3,2": a list of lists.
+// Returns "3,4;3,2" as a list of lists.
 std::vector<std::vector<int>> parameters_of(const Json& cluster) {
   const std::string text = required(cluster, "topo_parameters");
   std::vector<std::vector<int>> lists(1);
@@ -92,8 +92,8 @@ std::vector<std::vector<int>> parameters_of(const Json& cluster) {
   }
 }
 
-// Chassis of routers that are joined each to each, routers of one place joined across the chassis,
-// and a link from each group to each. Source: SimGrid's DragonflyZone.
+// Returns chassis with all-to-all routers, routers of one place joined across the chassis, and
+// links between all pairs of groups. Source: SimGrid's DragonflyZone.
 Topology dragonfly_of(const std::vector<std::vector<int>>& lists, BytesPerSecond rate) {
   if (lists.size() != 4 || lists[0].size() != 2 || lists[1].size() != 2 || lists[2].size() != 2 ||
       lists[3].size() != 1) {
@@ -161,7 +161,7 @@ Topology cluster_of(const Json& cluster, double reached) {
       {lists[1], lists[2], lists[3], std::vector<BytesPerSecond>(lists[1].size(), rate)});
 }
 
-// Hosts and routers, joined by routes of one link each: messages go the shortest way.
+// Hosts and routers, joined by routes of one link each; messages take the shortest path.
 class Zone {
  public:
   explicit Zone(double reached) : reached_(reached) { topology_.kind = "simgrid"; }
@@ -228,7 +228,7 @@ class Zone {
   std::map<std::string, const Json*> rates_;
 };
 
-// The first element of this kind, zones in zones included.
+// Returns the first element with this tag, nested zones included.
 const Json* first_of(const Json& element, const std::string& tag) {
   if (element.at("tag") == tag) return &element;
   for (const Json& inner : element.at("inside")) {

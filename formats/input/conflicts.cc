@@ -17,7 +17,7 @@ bool has_moved(const KnobTable<T>& table, const T& object, const std::string& ke
   return !table.knob(key).at_rest(object);
 }
 
-// By the key, or by the key of one of its objects' and, behind a point, theirs.
+// Returns true for a moved knob, by its key or by "OBJECT.KEY" for a knob of one of its objects.
 bool has_moved(const Strategy& strategy, const std::string& key) {
   const std::size_t point = key.find('.');
   if (point == key.npos) return has_moved(strategy_knobs(), strategy, key);
@@ -32,8 +32,8 @@ const compress::Codec* codec_of(const Strategy& strategy) {
   return compress::find_codec(strategy.compression.codec);
 }
 
-// What has moved without a meaning beside the others' values, as the table says. What may not even
-// be given was told where it was read.
+// Returns a knob that moved although it has no meaning with other values, by the table. The reader
+// has already refused keys that may not even be given.
 std::optional<Conflict> moved_idly(const Strategy& strategy) {
   for (const Knob<Strategy>& knob : strategy_knobs().knobs) {
     for (const Brings& row : knob.beside) {
@@ -48,8 +48,8 @@ std::optional<Conflict> moved_idly(const Strategy& strategy) {
   return std::nullopt;
 }
 
-// Knobs of gradients beside LocalSGD, which sums none, or those of its groups alone, and averages
-// every parameter.
+// Returns a conflict of gradients' knobs with LocalSGD, which sums no gradients, or only those of
+// its groups, and averages every parameter.
 std::optional<Conflict> averaging_conflict(const Strategy& strategy) {
   if (!strategy.local_sgd.enabled) return std::nullopt;
   const compress::Codec* codec = codec_of(strategy);
@@ -58,7 +58,7 @@ std::optional<Conflict> averaging_conflict(const Strategy& strategy) {
   for (const std::string key :
        {"compression", "each_micro_batch", "in_flight", "regather", "exchange", "cross_step",
         "priority", "partition_mb", "fusion.cycle_ms"}) {
-    // Averaged once all are updated, parameters are not updated layer by layer.
+    // Averaging follows all updates, so parameters are not updated layer by layer.
     const bool late = key == "cross_step" && !shards_update(strategy);
     const bool clashes = key == "compression" ? drops : (!sums || late) && has_moved(strategy, key);
     if (!clashes) continue;
@@ -76,7 +76,7 @@ std::optional<Conflict> sharding_conflict(const Strategy& strategy) {
   return Conflict{"compression", "sharded parameters are gathered in full"};
 }
 
-// A collective that a strategy's routes take, among so many ranks, by the algorithm of a key.
+// A collective of a strategy's routes on a number of ranks, and the key that sets its algorithm.
 struct Taken {
   const char* key;
   std::string algorithm;  // or the form of a hierarchy
@@ -117,7 +117,7 @@ std::vector<Taken> collectives_of(const Strategy& strategy, int ranks) {
   return list;
 }
 
-// With groups of LocalSGD, what they sum in a step, and what is averaged over them.
+// Returns the collectives. With groups of LocalSGD: their sums in a step, and the averaging.
 std::vector<Taken> all_collectives_of(const Strategy& strategy, int ranks) {
   const LocalSgd& local = strategy.local_sgd;
   const int group = local.enabled ? local.subgroup : 1;
@@ -133,7 +133,7 @@ std::vector<Taken> all_collectives_of(const Strategy& strategy, int ranks) {
   return list;
 }
 
-// A number that the job, the cluster or another number limits.
+// A number with a limit by the job, the cluster or another number.
 struct Range {
   const char* key;
   bool fits;
@@ -142,7 +142,7 @@ struct Range {
   std::int64_t limit;
 };
 
-// The largest number of ranks among which NCCL would sum blocks with scales.
+// Returns the largest number of ranks among which NCCL would sum blocks with scales.
 int most_direct(const Strategy& strategy, int ranks) {
   const compress::Codec* codec = codec_of(strategy);
   int most = 0;

@@ -1,5 +1,5 @@
-// Conflicts of knobs with each other, with the job or with the cluster. The needs of a knob by
-// itself are in its table (knobs.cc).
+// Conflicts of knobs with each other, with the job or with the cluster. The knob's table has the
+// needs of a knob by itself (knobs.cc).
 #pragma once
 
 #include <optional>
@@ -11,13 +11,12 @@
 
 namespace syncline::input {
 
-// A knob that another one, the job or the cluster rules out: the key at fault and why; nothing
-// where all fit together.
+// A knob that another one, the job or the cluster rules out: the key at fault and the reason.
 struct Conflict {
   std::string key;
   std::string why;
 };
-// Finds, of these, what is not modelled beside other kinds of parallelism.
+// Returns a conflict of knobs that are not modelled together with other kinds of parallelism.
 std::optional<Conflict> whole_job_conflict(const Strategy& strategy, const Workload& workload);
 std::optional<Conflict> conflict_of(const Strategy& strategy, const Workload& workload,
                                     const Cluster& cluster);

@@ -1,6 +1,6 @@
 #include "formats/input/cost_model_json.h"
 
-// The cost model of a calibrated cluster, read and written.
+// Reads and writes the cost model of a calibrated cluster.
 #include <array>
 
 #include "formats/text/digits.h"
@@ -12,7 +12,7 @@ constexpr double kMegabyte = 1e6;
 constexpr std::array<const char*, 3> kAlgorithms = {"nccl", "ring", "tree"};
 constexpr std::array<const char*, 3> kForms = {"segments", "envelope", "sum"};
 
-// Seven significant digits: more than any measurement has, and short to read.
+// Rounds to seven significant digits: more than any measurement has, and short to read.
 double rounded(double value) { return significant(value, 7); }
 
 double micro(Seconds value) { return rounded(value / kMicrosecond); }

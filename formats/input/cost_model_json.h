@@ -7,10 +7,10 @@
 
 namespace syncline::input {
 
-// A calibrated cost model: the object "calibration" of a cluster. The same cost model is written as
-// the same bytes, with digits of its own.
+// Returns the object "calibration" of a cluster. The same cost model gives the same bytes, with its
+// own number of digits.
 Json cost_model_json(const cost::MeasuredCostModel& cost_model);
-// Throws InputError about unknown keys and values out of bounds.
+// Reads the object back. Throws InputError about unknown keys and values out of bounds.
 cost::MeasuredCostModel read_cost_model(Reader reader);
 
 }  // namespace syncline::input

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a file holds, by the key that only one kind of file has.
+// Returns the kind of file, by the key that only one kind has.
 std::string_view kind_of(const Json& root) {
   if (root.contains("strategies")) return "a scenario";
   if (root.contains("tensors") || root.contains("operators")) return "a workload";
@@ -30,7 +30,7 @@ std::string_view kind_of(const Json& root) {
   return {};
 }
 
-// Names beside a file that is not there.
+// Returns the names of JSON files in the folder of a missing file.
 std::vector<std::string> names_beside(const fs::path& path) {
   std::vector<std::string> names;
   std::error_code error;
@@ -42,7 +42,7 @@ std::vector<std::string> names_beside(const fs::path& path) {
   return names;
 }
 
-// The file left off its ending, or a mistake of the pen.
+// Returns a hint: the path with ".json" added, or else names within a typo.
 std::string nearest_file(const fs::path& path) {
   const auto names = names_beside(path);
   const std::string whole = path.filename().string() + ".json";
@@ -50,15 +50,15 @@ std::string nearest_file(const fs::path& path) {
   return there ? " (did you mean '" + whole + "'?)" : did_you_mean(path.filename().string(), names);
 }
 
-// Puts what a scenario gives beside a file's name into the file's own object, key by key and as
-// deep as both have objects. `changed` gets the paths that were given.
+// Merges a scenario's keys beside a file's name into the file's own object, as deep as both have
+// objects. Adds the paths of these keys to `changed`.
 void merge(const Json& overrides, const std::string& place, Json& object,
            std::vector<std::string>& changed) {
   Keyed members(object);
   for (const auto& [key, value] : overrides.items()) {
     const std::string path = place + "." + key;
     Json* known = members.find(key);
-    // A device by its name, and what is changed of it. One that names its own base is another.
+    // Keys beside a device's name change that device; an object with its own base is another one.
     const bool changes = value.is_object() && !(key == "device" && value.contains("base"));
     if (known != nullptr && changes && key == "device" && known->is_string()) {
       *known = Json{{"base", *known}};
@@ -72,9 +72,8 @@ void merge(const Json& overrides, const std::string& place, Json& object,
   }
 }
 
-// Puts a workload or cluster file in place of its name: "cluster": "x.json", or
-// "cluster": {"file": "x.json", "nodes": 8}, where the other keys go over the file's own (merge).
-// Gives the file's path.
+// Replaces a file's name by its content: "cluster": "x.json", or "cluster": {"file": "x.json",
+// "nodes": 8}, with keys that override the file's own (merge). Returns the file's path.
 std::string put_in_place(Document& document, const std::string& key) {
   Json& root = document.root;
   const std::string& scenario_file = document.file;
@@ -118,7 +117,7 @@ void resolve_part(Document& document, const std::string& key) {
   file = put_in_place(document, key);
 }
 
-// One step along a path: a key of an object, an index of a list, or the name of one of its members.
+// Takes one step of a path: a key of an object, an index of a list, or a member's name.
 Json* step_into(Json& node, const std::string& key) {
   if (node.is_object()) return node.contains(key) ? &node[key] : nullptr;
   if (!node.is_array()) return nullptr;
@@ -132,7 +131,7 @@ Json* step_into(Json& node, const std::string& key) {
   return nullptr;
 }
 
-// Objects that a scenario may leave out: a path may open them.
+// Returns true for objects that a scenario may leave out: a path may create them.
 bool may_be_left_out(const std::string& key) {
   static const std::set<std::string> objects{"device", "inter",    "intra",      "jitter",
                                              "nccl",   "training", "simulation", "learning_rate"};
@@ -158,7 +157,7 @@ std::vector<std::string> names_inside(const Json& node) {
 
 constexpr std::string_view kDefinitions = "#/definitions/";
 
-// The definitions that a piece of the schema refers to, directly or through others.
+// Collects the definitions that a piece of the schema refers to, directly or through others.
 void collect(const Json& schema, const Json& piece, std::set<std::string>& names) {
   if (piece.is_array()) {
     for (const Json& element : piece) collect(schema, element, names);
@@ -217,7 +216,7 @@ void set_key(Document& document, const std::string& path, const Json& value) {
                          did_you_mean(keys[i], names));
       }
     }
-    // A device that is named alone: what is changed stands beside its name.
+    // A device that is only a name becomes an object, for the key to change.
     if (next->is_string() && keys[i] == "device") *next = Json{{"base", *next}};
     walked += (walked.empty() ? "" : ".") + keys[i];
     node = next;

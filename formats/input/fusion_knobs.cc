@@ -49,7 +49,7 @@ const KnobTable<BucketTraits::Cuts>& cuts_knobs() {
 
 namespace {
 
-// Which gradients share a bucket.
+// Returns knobs that decide which gradients share a bucket.
 std::vector<Knob<Fusion>> membership_knobs() {
   return {
       knob("rule", &Fusion::rule, rules(),
@@ -87,7 +87,7 @@ std::vector<Knob<Fusion>> membership_knobs() {
           .needed()};
 }
 
-// When a bucket closes and is released, and what its payload looks like.
+// Returns knobs of the closing and release of a bucket, and of its payload.
 std::vector<Knob<Fusion>> closing_knobs() {
   return {
       knob("close", &Fusion::close, closes(),
@@ -136,7 +136,7 @@ std::vector<Knob<Fusion>> closing_knobs() {
            "1, no padding.")};
 }
 
-// Order of buckets, and cuts of their gradients.
+// Returns knobs of the order of buckets, and of cuts of their gradients.
 std::vector<Knob<BucketTraits>> turn_knobs() {
   return {
       knob("in_turn", &BucketTraits::in_turn, yes_or_no(),
@@ -149,7 +149,7 @@ std::vector<Knob<BucketTraits>> turn_knobs() {
           .shown({{"minItems", nullptr}, {"default", Json::array()}})};
 }
 
-// Padding of the places of tensors and of the ends of buckets.
+// Returns knobs that pad the places of tensors and the ends of buckets.
 std::vector<Knob<BucketTraits>> padding_knobs() {
   return {
       knob("align_elements", &BucketTraits::align_elements, whole<std::int64_t>(1, 1 << 20),
@@ -166,7 +166,7 @@ std::vector<Knob<BucketTraits>> padding_knobs() {
            "is found full when that one no longer fits (DeepSpeed). Default false.")};
 }
 
-// Makes the strategy's knobs of knobs of its framework's buckets.
+// Makes knobs of a strategy from knobs of its framework's buckets.
 std::vector<Knob<Strategy>> of_framework(std::vector<Knob<BucketTraits>> knobs) {
   return of_member(&Strategy::traits, of_member(&FrameworkTraits::buckets, std::move(knobs)));
 }

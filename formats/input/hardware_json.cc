@@ -20,7 +20,7 @@ std::vector<std::string> names_of(const Rows& rows) {
   return names;
 }
 
-// One line, however many names there are.
+// Throws about an unknown name, on one line for any number of known names.
 [[noreturn]] void fail_unknown(const Reader& reader, std::string_view key, const std::string& name,
                                std::size_t known, const std::string& hint) {
   reader.fail(key, "'" + name + "' is not among the " + std::to_string(known) + " known" + hint +
@@ -37,7 +37,7 @@ const hardware::KnownDevice& known_device(const Reader& reader, std::string_view
   return *device;
 }
 
-// The keys of `given` in place of those of `base`; objects of both key by key, one level deep.
+// Replaces keys of `base` by those of `given`; objects in both key by key, one level deep.
 void replace_keys(Json& base, const Json& given) {
   Keyed members(base);
   for (const auto& [key, value] : given.items()) {
@@ -51,7 +51,7 @@ void replace_keys(Json& base, const Json& given) {
   }
 }
 
-// "h100-sxm", or {"base": "h100-sxm", ...}, becomes the object that it stands for.
+// Replaces "h100-sxm", or {"base": "h100-sxm", ...}, by the device's object.
 void fill_in_device(const Reader& cluster, Json& json) {
   Json& device = json["device"];
   if (device.is_string()) {
@@ -135,7 +135,7 @@ Json with_known_hardware(Reader& cluster) {
     Json whole = known_node_json(*node);
     const Json network = whole["fabric"];
     replace_keys(whole, json);
-    // Where its links lead does not change what kind of network it is.
+    // The routes of its links do not change the kind of network.
     if (whole["fabric"].is_object() && !whole["fabric"].contains("transport")) {
       whole["fabric"]["transport"] = network;
     }

@@ -1,5 +1,5 @@
-// Hardware by name, as JSON: "device": "h100-sxm", "node": "dgx-h100". Keys next to the name
-// replace the figures of the catalogue (catalogue/hardware).
+// Hardware by name, as JSON: "device": "h100-sxm", "node": "dgx-h100". Keys beside the name replace
+// the catalogue's figures (catalogue/hardware).
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace syncline::input {
 
-// The device's object with its rates as reached (catalogue/hardware/device.h), or as rated where
-// the share that is reached is given beside it.
+// Returns the device's object with its rates as reached (catalogue/hardware/device.h). With
+// `rated`, as rated: the share that is reached is given separately.
 Json known_device_json(const hardware::KnownDevice& device, bool rated = false);
 
-// A cluster's keys for nodes of this kind, all but their number.
+// Returns a cluster's keys for nodes of this kind, all but their number.
 Json known_node_json(const hardware::KnownNode& node);
 
-// As did_you_mean, of nodes by their names and their devices': "H100" fits all that have one.
+// Returns did_you_mean for nodes by their names and their devices': "H100" fits all with one.
 std::string did_you_mean_node(const std::string& word);
 
-// A cluster's object without names: `node` and `device` filled in. Throws InputError for a name
-// that is not known, with the nearest.
+// Returns a cluster's object with `node` and `device` replaced by their figures. Throws InputError
+// for an unknown name, with the nearest one.
 Json with_known_hardware(Reader& cluster);
 
 }  // namespace syncline::input

@@ -1,6 +1,6 @@
-// Knobs as data. A table says of each knob of an object what its key is, where its value lies, how
-// that is spelt in JSON, what it means and when. Reading, writing, the schema that editors show and
-// the words that tell two objects apart all follow from the table (knobs.h has the tables).
+// Knobs as data. A table holds each knob's key, its member, spelling in JSON, meaning and
+// conditions. Reading, writing, the schema for editors and the words that distinguish two objects
+// all follow from the table (knobs.h has the tables).
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace syncline::input {
 
-// What the limits of a knob may hang on.
+// The context on which limits of a knob may depend.
 struct Setting {
   const Workload& workload;
   const Cluster& cluster;
@@ -38,12 +38,12 @@ struct Entry {
   }
 };
 
-// How values of one type are spelt.
+// The spelling of one type's values in JSON.
 template <typename V>
 struct Spelling {
   Json schema;
   std::function<V(const Entry&)> read;  // throws InputError
-  std::function<Json(const V&)> write;  // null for a value that only an absent key can say
+  std::function<Json(const V&)> write;  // null: only an absent key can express the value
 };
 
 inline Spelling<bool> yes_or_no() {
@@ -57,7 +57,7 @@ inline Spelling<bool> yes_or_no() {
           [](bool value) { return Json(value); }};
 }
 
-// One word a value of `V`, each here and nowhere else.
+// Returns a spelling with one word for each value of `V`; no other place lists them.
 template <typename V>
 Spelling<V> words(const std::vector<std::pair<std::string, V>>& spelt) {
   std::vector<std::string> names;
@@ -77,7 +77,7 @@ Spelling<V> words(const std::vector<std::pair<std::string, V>>& spelt) {
           }};
 }
 
-// A row of a table, by its name; empty: none.
+// Returns the spelling of a table's row by its name; empty: none.
 inline Spelling<std::string> one_of(const std::vector<std::string>& names) {
   return {{{"type", "string"}, {"enum", names}},
           [names](const Entry& entry) {
@@ -95,7 +95,7 @@ Spelling<V> whole(std::int64_t min, std::int64_t max) {
           [min](V value) { return value < static_cast<V>(min) ? Json() : Json(value); }};
 }
 
-// In the file a number of `unit`s.
+// Returns the spelling of a number in units of `unit`.
 template <typename V>
 Spelling<V> number(Reader::Limits limits, double unit) {
   const char* least = limits.min_excluded ? "exclusiveMinimum" : "minimum";
@@ -112,7 +112,7 @@ Spelling<V> number(Reader::Limits limits, double unit) {
       }};
 }
 
-// `least` says in the message what an empty list lacks; nothing where it may be empty.
+// Returns the spelling of a list. `least` names the missing items; empty: they are optional.
 template <typename V>
 Spelling<std::vector<V>> list_of(const Spelling<V>& item, const std::string& least) {
   return {{{"type", "array"}, {"minItems", 1}, {"items", item.schema}},
@@ -134,18 +134,18 @@ Spelling<std::vector<V>> list_of(const Spelling<V>& item, const std::string& lea
           }};
 }
 
-// Traits of a knob, to be joined by |.
-inline constexpr unsigned kDecides = 1;  // others' meaning hangs on it: it is read first
-inline constexpr unsigned kWritten = 2;  // written at rest too
-inline constexpr unsigned kExact = 4;    // the proof of an optimum counts with all its values
-inline constexpr unsigned kChangesTraining = 8;  // not when something is computed, but what
+// Traits of a knob, to be combined by |.
+inline constexpr unsigned kDecides = 1;          // other knobs depend on it: it is read first
+inline constexpr unsigned kWritten = 2;          // written even at its default
+inline constexpr unsigned kExact = 4;            // the proof of an optimum covers all its values
+inline constexpr unsigned kChangesTraining = 8;  // changes results, not only times
 
-// A value of a knob with the keys that have a meaning only beside it, or beside others that list
-// them too; null: as if the knob's own key were absent.
+// A value of a knob, and the keys that have a meaning only with it or with other values that list
+// them too. Null: the value that an absent key means.
 struct Brings {
   Json value;
   std::vector<std::string> keys;
-  std::string why = {};  // they have none beside other values
+  std::string why = {};  // reason why they have no meaning with other values
 
   bool lists(const std::string& key) const { return std::ranges::find(keys, key) != keys.end(); }
 };
@@ -157,15 +157,15 @@ struct Knob {
   Json schema;
   std::function<void(T&, const Entry&)> read;
   std::function<Json(const T&)> write;
-  std::function<bool(const T&)> at_rest;  // as if its key were absent
+  std::function<bool(const T&)> at_rest;  // true: the value is that of an absent key
   std::function<bool(const T&)> required = [](const T&) { return false; };
-  // How its value is told apart from others': by its key, unless other words are given.
+  // Returns the words that distinguish its value: the key, unless other words are given.
   std::function<std::string(const T&)> words;
   unsigned traits = 0;
-  // How `tune` names a value that it varies; none: it does not vary it.
+  // Returns the name of a value that `tune` varies; null: it does not vary this knob.
   std::function<std::string(const T&)> axis;
-  // What has a meaning beside its values only: of a knob that decides keys that may not be given
-  // otherwise, of another one (or keys that decide too) those that may not have moved.
+  // Keys that have a meaning only with some of its values. If it is a deciding knob, they may not
+  // be given with other values; other or deciding keys may not differ from their defaults.
   std::vector<Brings> beside;
 
   bool is(unsigned trait) const { return (traits & trait) != 0; }
@@ -179,7 +179,7 @@ struct Knob {
     at_rest = std::move(when);
     return std::move(*this);
   }
-  // "from step %", where % stands for the value.
+  // Sets the words: "from step %" with % for the value.
   Knob says(std::string text) && {
     words = [text = std::move(text), spell = write](const T& object) {
       const std::size_t at = text.find('%');
@@ -193,7 +193,7 @@ struct Knob {
     words = of;
     return std::move(*this);
   }
-  // What editors are told otherwise than the reader does; null takes a key out.
+  // Sets keys of the schema for editors that differ from the reader; null removes a key.
   Knob shown(const Json& patch) && {
     schema.merge_patch(patch);
     return std::move(*this);
@@ -211,8 +211,8 @@ struct Knob {
     return std::move(*this);
   }
 
-  // Why a key has no meaning beside this knob's value; empty where it has one: "has no meaning
-  // with rule 'one', only with 'size' or 'count'".
+  // Returns the reason why a key has no meaning with this knob's value: "has no meaning with rule
+  // 'one', only with 'size' or 'count'". Empty if it has one.
   std::string leaves_idle(const std::string& other, const T& object) const {
     const auto lists = [&](const Brings& row) { return row.lists(other); };
     if (std::ranges::none_of(beside, lists)) return "";
@@ -243,7 +243,7 @@ Knob<T> knob(const std::string& key, V T::*member, const Spelling<V>& spelling,
   made.schema = {{"description", meaning}};
   made.schema.update(spelling.schema);
   if (const Json value = spelling.write(usual); !value.is_null()) made.schema["default"] = value;
-  // A draft 7 schema with a reference is that reference.
+  // In draft 7, a schema with a reference is only that reference.
   if (spelling.schema.contains("$ref")) made.schema = spelling.schema;
   made.read = [=](T& object, const Entry& entry) { object.*member = spelling.read(entry); };
   made.write = [=](const T& object) { return spelling.write(object.*member); };
@@ -255,7 +255,7 @@ Knob<T> knob(const std::string& key, V T::*member, const Spelling<V>& spelling,
 
 template <typename T>
 struct KnobTable {
-  std::string name;                               // of its definition in the schema
+  std::string name;                               // name of its definition in the schema
   std::function<void(const Setting&, T&)> start;  // sets an object without any key
   std::vector<Knob<T>> knobs;
 
@@ -264,8 +264,8 @@ struct KnobTable {
   }
 };
 
-// Why a knob has no meaning beside those that decide; empty where it has one. Of a knob that
-// decides itself this is known once all are read (conflicts.cc).
+// Returns the reason why a knob has no meaning with the values of deciding knobs; empty if it has
+// one. For a deciding knob conflicts.cc checks this once all are read.
 template <typename T>
 std::string idle(const KnobTable<T>& table, const Knob<T>& knob, const T& object) {
   if (knob.is(kDecides)) return "";
@@ -276,14 +276,14 @@ std::string idle(const KnobTable<T>& table, const Knob<T>& knob, const T& object
   return "";
 }
 
-// A long table in two parts.
+// Returns the two parts of a long table as one.
 template <typename T>
 std::vector<Knob<T>> joined(std::vector<Knob<T>> knobs, std::vector<Knob<T>> more) {
   std::move(more.begin(), more.end(), std::back_inserter(knobs));
   return knobs;
 }
 
-// Reads the table's keys into `object`, which keeps what is not given.
+// Reads the table's keys into `object`. Absent keys leave their values.
 template <typename T>
 void read_knobs(Reader& reader, const KnobTable<T>& table, const Setting& setting, T& object) {
   const auto read = [&](const Knob<T>& knob) {
@@ -293,7 +293,7 @@ void read_knobs(Reader& reader, const KnobTable<T>& table, const Setting& settin
     }
   };
   const auto refuse_idle = [&](const Knob<T>& knob) {
-    // What the others would ignore is a mistake, not a decoration.
+    // A key that other values make meaningless is a mistake of the user.
     const std::string why = idle(table, knob, object);
     if (reader.has(knob.key) && !why.empty()) reader.fail(knob.key, why);
   };
@@ -309,7 +309,7 @@ void read_knobs(Reader& reader, const KnobTable<T>& table, const Setting& settin
   }
 }
 
-// The keys that say more than their absence would.
+// Returns the keys with values other than those of absent keys.
 template <typename T>
 Json written_knobs(const KnobTable<T>& table, const T& object) {
   Json json = Json::object();
@@ -321,7 +321,7 @@ Json written_knobs(const KnobTable<T>& table, const T& object) {
   return json;
 }
 
-// An object with these keys and no others.
+// Returns the spelling of an object with these keys and no others.
 template <typename T>
 Spelling<T> object_of(const KnobTable<T>& table) {
   return {{{"$ref", "#/definitions/" + table.name}},
@@ -361,8 +361,8 @@ std::vector<Knob<T>> of_member(U T::*member, std::vector<Knob<U>> knobs) {
   return lifted;
 }
 
-// Makes a knob whose value is an object with the keys of `table`, all of which are fields of `T`.
-// The knob is at rest if each of them is as in an object of type `T` that nobody set.
+// Makes a knob with an object as value, the keys of `table`, all of them fields of `T`. The knob is
+// at rest if each of them is as in a default object of type `T`.
 template <typename T>
 Knob<T> part(const std::string& key, const KnobTable<T>& table) {
   Knob<T> made;
@@ -382,7 +382,7 @@ Knob<T> part(const std::string& key, const KnobTable<T>& table) {
   return std::move(made).says(key + " %");
 }
 
-// " (one thing; another)": each knob that has moved and has words; empty where none has.
+// Returns " (one thing; another)": the words of each knob that is not at rest; empty: none.
 template <typename T>
 std::string moved_knobs(const KnobTable<T>& table, const T& object) {
   std::string text;

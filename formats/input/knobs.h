@@ -1,4 +1,4 @@
-// The tables of a strategy's knobs, and what follows from them.
+// The tables of a strategy's knobs, and functions that follow from them.
 #pragma once
 
 #include "core/strategy.h"
@@ -8,10 +8,10 @@ namespace syncline::input {
 
 const KnobTable<Fusion::AssumedCost>& assumed_cost_knobs();
 const KnobTable<BucketTraits::Cuts>& cuts_knobs();
-// The keys of `fusion` and `hierarchy`: choices of people, and traits of frameworks.
+// Returns the keys of `fusion` and `hierarchy`: users' choices, and traits of frameworks.
 const KnobTable<Strategy>& fusion_knobs();
 const KnobTable<Strategy>& hierarchy_knobs();
-// Codecs that one sentence describes; each codec has one (a test holds that).
+// Codecs that share one sentence of description; each codec has one (a test checks that).
 struct CodecWords {
   std::vector<std::string> names;
   std::string meaning;
@@ -23,19 +23,19 @@ const KnobTable<Outer>& outer_knobs();
 const KnobTable<Fetches>& fetch_knobs();
 const KnobTable<LocalSgd>& local_sgd_knobs();
 const KnobTable<ComputeFusion>& compute_fusion_knobs();
-// The strategy's own; name, about and what stands in a dialect or a preset are no knobs.
+// Returns the strategy's own knobs: not its name, about, or the keys of a dialect or a preset.
 const KnobTable<Strategy>& strategy_knobs();
 
-// When parameters are updated unless a strategy says otherwise.
+// Returns the usual update of parameters, for a strategy that does not set it.
 Strategy::Update usual_update(const Strategy& strategy);
 
-// Whether no knob has moved with which buckets' places in line are not their readiness.
+// Returns true if all knobs that moved leave the buckets in order of their readiness.
 bool in_order_of_readiness(const Strategy& strategy);
 
-// Whether gradients are exchanged otherwise than in full at every step.
+// Returns true unless gradients are exchanged in full at every step.
 bool changes_training(const Strategy& strategy);
 
-// What a strategy does otherwise than `base`, fusion aside: "2 streams, sharded"; may be empty.
+// Returns the differences of a strategy to `base`, fusion aside: "2 streams, sharded"; or empty.
 std::string configuration_words(const Strategy& strategy, const Strategy& base);
 
 }  // namespace syncline::input

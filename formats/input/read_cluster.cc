@@ -24,8 +24,8 @@ namespace {
 
 constexpr std::int64_t kMostRanks = 1 << 20;
 
-// What one TCP connection reaches that loses this share of its packets: the window of CUBIC over
-// the round trip, or Reno's where that is larger. Sources: Mathis et al. 1997, RFC 9438 section 5.
+// Returns the bandwidth of one TCP connection at this share of lost packets: CUBIC's window per
+// round trip, or Reno's if larger. Sources: Mathis et al. 1997, RFC 9438 section 5.
 BytesPerSecond rate_with_loss(double loss, Seconds latency) {
   constexpr double kSegment = 1448;  // bytes of payload in a packet of Ethernet's
   const Seconds round_trip = 2 * latency;
@@ -33,7 +33,7 @@ BytesPerSecond rate_with_loss(double loss, Seconds latency) {
   return packets * kSegment / round_trip;
 }
 
-// Of `ports` that send in a round the others wait for the latest message.
+// Reads a tier. `ports` send in a round, and all wait for the latest message.
 Tier read_tier(Reader& reader, std::string name, int span, int ports) {
   Tier tier;
   tier.name = std::move(name);
@@ -62,7 +62,7 @@ Tier read_tier(Reader& reader, std::string name, int span, int ports) {
   return tier;
 }
 
-// [[bytes, microseconds], ...], rising in both; empty where there is none.
+// Reads [[bytes, microseconds], ...], rising in both; empty: not given.
 cost::StepCurve read_steps(Reader& reader, const Tier& tier) {
   cost::StepCurve curve;
   if (!reader.has("measured_steps_us")) return curve;
@@ -82,7 +82,7 @@ cost::StepCurve read_steps(Reader& reader, const Tier& tier) {
     curve.push_back(step);
   }
   if (curve.size() < 2) reader.fail("measured_steps_us", "expected at least two points");
-  // A bandwidth that was changed, by a sweep perhaps, would be ignored.
+  // The measured steps would override a changed bandwidth, for example in a sweep.
   const double ratio = cost::slope_of(curve) / tier.bandwidth;
   constexpr double kNear = 1.5;
   if (ratio > kNear || ratio < 1 / kNear) {
@@ -97,7 +97,7 @@ cost::StepCurve read_steps(Reader& reader, const Tier& tier) {
 
 constexpr double kNotGiven = -1;
 
-// What is given of it; fill_in_overlap adds the rest.
+// Reads the given keys; fill_in_overlap adds the rest.
 Overlap read_overlap(Reader& reader) {
   Overlap overlap{kNotGiven, kNotGiven, kNotGiven};
   const auto read = [&](const char* key, double& value, double most, double unit) {
@@ -112,9 +112,9 @@ Overlap read_overlap(Reader& reader) {
   return overlap;
 }
 
-// What is assumed stays where it is not given, so that to write one of the values down changes
-// nothing. A collective loses in proportion to computation, and waits no longer for a processor
-// that it takes less of.
+// Fills in assumptions for missing keys, so that writing one of the values down has no effect. A
+// collective slows in proportion to computation, and a smaller share of the processor does not
+// delay it more.
 void fill_in_overlap(Cluster& cluster) {
   const Overlap likely = overlap_assumed(cluster).likely;
   Overlap& overlap = cluster.device.overlap;
@@ -133,7 +133,7 @@ void fill_in_overlap(Cluster& cluster) {
   if (overlap.delay == kNotGiven) overlap.delay = std::min(1.0, times) * likely.delay;
 }
 
-// What no figure says of a device. Beside a base its name is a label.
+// Sets properties that no figure shows. If a base is given, the device's name is only a label.
 void identify(Device& device, const std::string& base) {
   const hardware::KnownDevice* known =
       base.empty() ? hardware::recognise_device(device.name) : hardware::find_device(base);
@@ -185,12 +185,12 @@ Jitter read_jitter(Reader reader) {
                 : word == "normal" ? Jitter::Kind::kNormal
                                    : Jitter::Kind::kExponential;
   if (jitter.kind != Jitter::Kind::kNone && !reader.has("relative")) {
-    jitter.guessed = true;  // how much, that is
+    jitter.guessed = true;  // its amount is guessed
     reader.boolean_or("guessed", false);
     reader.finish();
     return jitter;
   }
-  // Beyond a third of the mean a normal factor would turn negative now and then.
+  // Beyond a third of the mean a normal factor would sometimes be negative.
   jitter.relative =
       reader.number_or("relative", 0, {0, jitter.kind == Jitter::Kind::kNormal ? 0.33 : 10.0});
   if (jitter.relative == 0) jitter.kind = Jitter::Kind::kNone;
@@ -199,8 +199,8 @@ Jitter read_jitter(Reader reader) {
   return jitter;
 }
 
-// Levels of links as they are read. One that joins a single unit carries nothing: it is read,
-// judged and left out, so that a sweep may pass through one node or one GPU a node.
+// Levels of links as they are read. A level that joins a single unit has no traffic: it is read,
+// checked and dropped, so that a sweep may include one node or one GPU per node.
 struct Levels {
   int ranks = 0;
   std::vector<Tier> tiers;
@@ -219,7 +219,7 @@ struct Levels {
   }
 };
 
-// Nodes below one switch of `inter` and of each further level.
+// Reads the nodes below one switch of `inter` and of each further level.
 std::vector<int> read_units(Reader& reader, std::vector<Reader>& upper, int all_nodes) {
   constexpr std::size_t kMostUpper = kMostTiers - 2;
   if (upper.size() > kMostUpper) {
@@ -242,7 +242,7 @@ std::vector<int> read_units(Reader& reader, std::vector<Reader>& upper, int all_
   return units;
 }
 
-// A level that so many of its units need; what else is known here is no misspelling of it.
+// Requires a level that joins several units; other known level keys are no misspelling of it.
 void require_level(Reader& reader, const char* key, int units, const char* noun) {
   for (const char* known : {"intra", "inter", "upper"}) reader.has(known);
   try {
@@ -275,7 +275,7 @@ Levels read_levels(Reader& reader, int nodes, int gpus_per_node) {
   return levels;
 }
 
-// What collectives cost where that was measured, step by step or as a whole.
+// Reads the measured costs of collectives, by step or as a whole.
 void read_cost_models(Reader& reader, const std::vector<cost::StepCurve>& curves,
                       Cluster& cluster) {
   if (std::any_of(curves.begin(), curves.end(), [](const auto& c) { return !c.empty(); })) {
@@ -288,7 +288,7 @@ void read_cost_models(Reader& reader, const std::vector<cost::StepCurve>& curves
   }
 }
 
-// A word says what kind of network it is, an object where its links lead; the word is then its
+// Reads the network: a word is its kind; an object describes its links, with the word as
 // "transport".
 Fabric read_fabric(Reader& reader, const char* key) {
   std::vector<std::string> names;
@@ -317,11 +317,11 @@ void read_fabric(Reader& reader, const std::optional<Tier>& inter, Cluster& clus
     reader.fail("inter.oversubscription", "a fabric's switches are narrowed by its own links");
   }
   cluster.topology = read_topology(object, cluster, *inter);
-  // One node sends nothing there; a sweep may pass through it.
+  // One node has no traffic on it; a sweep may include one node.
   if (cluster.nodes == 1) cluster.topology = nullptr;
   for (const auto& known : fabric::known_fabrics()) {
     const bool named = object.json().contains("name") && object.json()["name"] == known.name;
-    // A cluster that was written and is read again has it already.
+    // A cluster that was written and is read again already has it.
     if (!named || cluster.source.find(known.source) != std::string::npos) continue;
     cluster.source += (cluster.source.empty() ? "" : "; ") + std::string(known.source);
   }
@@ -334,7 +334,7 @@ std::vector<double> read_speeds(Reader& reader, int nodes) {
     const std::string place = reader.place_of("speeds") + "[" + std::to_string(speeds.size()) + "]";
     speeds.push_back(checked_number(each, {0, 1000, true}, reader.file(), place));
   }
-  if (nodes == 1) return {};  // a sweep may pass through it
+  if (nodes == 1) return {};  // a sweep may include one node
   if (speeds.empty() || nodes % static_cast<int>(speeds.size()) != 0) {
     reader.fail("speeds", "found " + std::to_string(speeds.size()) +
                               ", expected a divisor of the " + std::to_string(nodes) + " nodes");
@@ -342,7 +342,7 @@ std::vector<double> read_speeds(Reader& reader, int nodes) {
   return speeds;
 }
 
-// What measured whole collectives was nccl-tests, what measured their steps ranks over Gloo.
+// Returns the library: whole collectives were measured by nccl-tests, steps by ranks over Gloo.
 Library read_library(Reader& reader, const Cluster& cluster) {
   const bool steps = cluster.cost_model && !reader.has("calibration");
   const Library likely = reader.has("calibration") ? Library::kNccl

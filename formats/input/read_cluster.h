@@ -6,7 +6,7 @@
 
 namespace syncline::input {
 
-// Fills in hardware by name (scenario_json.h).
+// Reads the cluster, and fills in hardware by name (hardware_json.h).
 Cluster read_cluster(Reader named);
 
 }  // namespace syncline::input

@@ -1,4 +1,4 @@
-// "fabric" as an object: links and routes between the nodes.
+// Reads "fabric" as an object: links and routes between the nodes.
 #include "formats/input/read_fabric.h"
 
 #include <algorithm>
@@ -26,12 +26,12 @@ using fabric::kMostLevels;
 using fabric::kMostNodes;
 constexpr std::int64_t kMostPorts = 4096;  // of a switch
 
-// What the nodes plug into it.
+// Ports that connect nodes to the fabric.
 struct Ports {
   int nodes = 1;
   int nics = 1;
   BytesPerSecond node = 0;
-  double efficiency = 1;  // of what links promise
+  double efficiency = 1;  // share of the rated bandwidth
   BytesPerSecond nic() const { return node / nics; }
 };
 
@@ -54,7 +54,7 @@ void require_nodes(const Reader& reader, const char* key, int joined, int nodes)
                        std::to_string(nodes));
 }
 
-// Builds a fabric; a shape that cannot be is refused at its key.
+// Builds a fabric; refuses an impossible shape at its key.
 template <typename Shape>
 fabric::Topology built(const Reader& reader, const char* key, Shape shape) {
   try {
@@ -64,7 +64,7 @@ fabric::Topology built(const Reader& reader, const char* key, Shape shape) {
   }
 }
 
-// Of the cables of each level; one number is for all.
+// Reads the bandwidths of cables by level; one number is for all.
 std::vector<BytesPerSecond> read_speeds(Reader& reader, std::size_t levels, const Ports& ports,
                                         BytesPerSecond usual) {
   std::vector<BytesPerSecond> speeds(levels, usual);
@@ -121,7 +121,7 @@ fabric::Topology read_leaf_spine(Reader& reader, bool rails, const Ports& ports)
   if (reader.has("spines")) {
     shape.spines = static_cast<int>(reader.integer("spines", 1, kMostPorts));
   } else {
-    // As many as come nearest, at the speed that makes it exact.
+    // The nearest number of spines, and the bandwidth that makes the ratio exact.
     const double above = below / reader.number("oversubscription", {1e-3, 1e6});
     shape.spines = static_cast<int>(
         std::clamp(std::round(above / (shape.speed * shape.cables)), 1.0, 1.0 * kMostPorts));
@@ -155,7 +155,7 @@ fabric::Topology read_torus(Reader& reader, const Ports& ports) {
   return built(reader, "sizes", [&] { return fabric::torus(sizes, speed); });
 }
 
-// A file of an operator's own tools, beside the scenario's.
+// Reads a file of an operator's own tools, relative to the scenario's folder.
 fabric::Topology read_tools_file(Reader& reader, const std::string& kind, const Ports& ports) {
   const bool slurm = kind == "slurm";
   const std::string file = reader.text("file");
@@ -180,7 +180,7 @@ fabric::Topology read_tools_file(Reader& reader, const std::string& kind, const 
   }
 }
 
-// The nodes of a list: numbers, or names where the fabric has them.
+// Returns the nodes of a list: numbers, or names if the fabric has them.
 std::vector<int> listed_nodes(const Reader& reader, const Json& list,
                               const fabric::Topology& topology) {
   const std::vector<std::string>& names = topology.names;
@@ -205,7 +205,7 @@ std::vector<int> listed_nodes(const Reader& reader, const Json& list,
   return nodes;
 }
 
-// A list of names as Slurm writes it, "gpu[01-04]".
+// Returns a list of names in Slurm's form, "gpu[01-04]".
 Json slurm_list(const Reader& reader, const std::string& words) {
   try {
     return fabric::hosts_listed(words);
@@ -214,8 +214,8 @@ Json slurm_list(const Reader& reader, const std::string& words) {
   }
 }
 
-// On nodes that are not `taken` by other jobs. What is drawn goes by the fabric's seed. Returns
-// those that measurements are of: nodes side by side, unless the user lists the job's own.
+// Places the job on nodes that are not `taken`. Random choices use the fabric's seed. Returns the
+// nodes of measurements: adjacent ones, unless the user lists the job's own.
 std::vector<int> read_placement(Reader& reader, int nodes, const std::vector<int>& taken,
                                 fabric::Topology& topology) {
   using fabric::Placement;
@@ -246,7 +246,7 @@ std::vector<int> read_placement(Reader& reader, int nodes, const std::vector<int
   return topology.nodes;
 }
 
-// What failed or degraded links, and other jobs, leave of links by name.
+// Reads the bandwidth left by failed or degraded links and other jobs, by link name.
 void read_shares(Reader& reader, fabric::Topology& topology) {
   const auto expect_found = [&](const Reader& where, const std::string& key,
                                 const std::string& name, int count) {
@@ -284,7 +284,7 @@ void read_shares(Reader& reader, fabric::Topology& topology) {
   }
 }
 
-// "name" stands for keys; those beside it replace or add to them.
+// Replaces "name" by its keys; other keys replace or add to them.
 Json with_known_fabric(const Reader& reader) {
   const Json& given = reader.json();
   if (!given.contains("name")) return given;
@@ -297,7 +297,7 @@ Json with_known_fabric(const Reader& reader) {
     if (known.name != name) continue;
     const Json keys = Json::parse(known.keys);
     for (const auto& [key, value] : keys.items()) {
-      // Each of the two stands for the other.
+      // Each of the two keys replaces the other.
       const bool said = (key == "spines" && given.contains("oversubscription")) ||
                         (key == "oversubscription" && given.contains("spines"));
       if (!said && !whole.contains(key)) whole[key] = value;
@@ -330,7 +330,7 @@ std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluste
   const std::vector<int> measured = read_placement(reader, cluster.nodes, {}, topology);
   topology.hop = reader.number_or("hop_us", 0, {0, 1e6}) * kMicrosecond;
   topology.hashed = reader.word_or("routing", "even", {"even", "ecmp"}) == "ecmp";
-  // Each NIC sends by connections of its own.
+  // Each NIC sends through its own connections.
   const int flows = static_cast<int>(reader.integer_or("flows", 1, 1, 64));
   const int lanes = std::max(topology.lanes, topology.hashed ? ports.nics : 1);
   topology.parts = lanes * flows * (topology.hashed ? 1 : fabric::ways_at_a_tie(topology));
@@ -356,7 +356,7 @@ void join_fabric(Reader& entry, const Cluster& first, const std::vector<int>& ta
     entry.fail("scenario", "its cluster has levels above the nodes, where the fabric is");
   }
   const int nics = cluster.tiers.empty() ? 1 : cluster.tiers.back().nics;
-  const int flows =  // of each NIC, and ways of each
+  const int flows =  // of each NIC, and paths of each
       topology->parts / std::max(topology->lanes, topology->hashed ? first.tiers.back().nics : 1);
   if (topology->lanes > 1 && nics != first.tiers.back().nics) {
     entry.fail("scenario", "a node of it has " + std::to_string(nics) +

@@ -9,11 +9,11 @@
 
 namespace syncline::input {
 
-// Reads a "fabric" that is an object; `inter` are the nodes' ports. The cluster's nodes must be
-// known.
+// Reads a "fabric" that is an object; `inter` has the nodes' ports. Requires that the number of the
+// cluster's nodes is known.
 std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluster& cluster,
                                                       const Tier& inter);
-// Puts another job's cluster on the first one's fabric, on nodes that are not taken.
+// Puts another job's cluster on the first one's fabric, on nodes that are free.
 void join_fabric(Reader& entry, const Cluster& first, const std::vector<int>& taken,
                  Cluster& cluster);
 

@@ -7,11 +7,11 @@
 
 namespace syncline::input {
 
-// Reads a workload's "operators": an architecture whose operators are generated, or an explicit
-// list. Fills in workload.operators; with an architecture also tensors and buffers, where the
-// workload names none (`given`: it does). Given tensors must be the architecture's gradients in its
-// order, size by size: then their names, dtypes and times stand. Requires name, batch and, if
-// given, tensors. Returns what an architecture was generated to, without its operators and tensors.
+// Reads a workload's "operators": an architecture that generates operators, or an explicit list.
+// Sets workload.operators; for an architecture also tensors and buffers, unless the workload has
+// them (`given`). Given tensors must be the architecture's gradients in its order and sizes; they
+// keep their names, dtypes and times. Requires name, batch and, if given, tensors. Returns the rest
+// of the generated model.
 operators::Generated read_operators(Reader reader, Workload& workload, bool given);
 
 }  // namespace syncline::input

@@ -1,5 +1,5 @@
-// The layout of a job that is cut beyond data parallelism, read from its JSON object and written
-// back, and the parts of its model.
+// Reads and writes, as JSON, the layout of a job that is cut beyond data parallelism, and the parts
+// of its model.
 #pragma once
 
 #include "core/cluster.h"
@@ -12,13 +12,13 @@ struct Generated;
 
 namespace syncline::input {
 
-// Reads a workload's "parallel". The layout must fit the cluster.
+// Reads a workload's "parallel". Requires that the layout fits the cluster.
 Parallel read_parallel(Reader reader, const Cluster& cluster);
-// Writes it as read_parallel reads it, without what is so anyway; an object without keys if nothing
-// is cut.
+// Writes it as read_parallel reads it, without defaults; an object without keys if the model is not
+// cut.
 Json parallel_json(const Parallel& parallel);
-// Sets which part of a cut model each tensor belongs to, and the model's time with what its inner
-// collectives take. `generated`: the model, if it was made of an architecture.
+// Sets the part of a cut model for each tensor, and the model's time with its inner collectives.
+// `generated`: the model, if it was made from an architecture.
 void cut_workload(const Reader& reader, bool parts_given, const operators::Generated* generated,
                   const Cluster& cluster, Workload& workload);
 

@@ -67,7 +67,7 @@ Training read_training(Reader reader) {
 std::vector<std::pair<std::string, std::vector<Json>>> read_sweep(Reader reader) {
   std::vector<std::pair<std::string, std::vector<Json>>> sweep;
   std::size_t points = 1;
-  // Axes of one value vary nothing, and each is a place where a scenario is read anew.
+  // Axes with one value vary nothing, and each one costs another reading of the scenario.
   constexpr std::size_t kMostAxes = 64;
   if (reader.json().size() > kMostAxes) {
     throw InputError(reader.file() + ": " + reader.place() + ": found " +
@@ -103,7 +103,7 @@ Published read_published(Reader& reader, const Scenario& scenario) {
       const auto axis = std::find_if(scenario.sweep.begin(), scenario.sweep.end(),
                                      [&path = path](const auto& a) { return a.first == path; });
       if (axis == scenario.sweep.end()) reader.fail("sweep", "'" + path + "' is not swept");
-      // A whole workload or cluster is long: its name will do.
+      // A whole workload or cluster is long: its name is enough.
       const auto swept = std::find_if(
           axis->second.begin(), axis->second.end(), [&value = value](const Json& candidate) {
             return candidate == value || (candidate.is_object() && value.is_string() &&
@@ -198,8 +198,8 @@ Simulation read_simulation(Reader reader) {
   return simulation;
 }
 
-// A mistake in a part that came from a file of its own, as the file's; as the scenario's where that
-// gave the key itself.
+// Returns a mistake in a part's own file as that file's, or as the scenario's if the scenario set
+// the key itself.
 std::string told_of_part(const Document& document, const std::string& key, const std::string& file,
                          const std::string& message) {
   const std::string inside = message.substr(std::min(message.size(), file.size() + 2));
@@ -212,7 +212,7 @@ std::string told_of_part(const Document& document, const std::string& key, const
   return message;
 }
 
-// A part of the scenario. Whether it is there, though maybe with mistakes; `sound`: see
+// Reads a part of the scenario. Returns true if it exists, even with mistakes. `sound`: see
 // Mistakes::attempt.
 template <typename Part, typename Read>
 bool read_part(const Document& document, const std::string& key, const std::string& file,
@@ -235,7 +235,7 @@ bool read_part(const Document& document, const std::string& key, const std::stri
   return whole;
 }
 
-// Sentences that go with the scenario: verbs say them as warnings, read from the document.
+// Checks the scenario's sentences; commands print them as warnings, read from the document.
 void check_notes(Reader& top) {
   if (!top.has("notes")) return;
   const Json& notes = top.array("notes");
@@ -246,7 +246,7 @@ void check_notes(Reader& top) {
   }
 }
 
-// What the strategies, and nothing else, are needed for.
+// Reads the parts that need the strategies.
 void read_rows(Reader& top, Scenario& scenario) {
   Mistakes& mistakes = *top.mistakes();
   const std::size_t before = mistakes.count();
@@ -257,12 +257,12 @@ void read_rows(Reader& top, Scenario& scenario) {
     scenario.calibration = read_calibration(top.object("calibration"), scenario);
   };
   if (top.has("calibration")) mistakes.attempt(read, mistakes.count() == before);
-  if (top.has("search")) {  // judged here, kept by tune
+  if (top.has("search")) {  // checked here, kept by tune
     top.attempt([&] { read_search(top.object("search"), scenario); });
   }
 }
 
-// `sound`: the workload and the cluster are without mistakes.
+// Reads the strategies. `sound`: the workload and the cluster have no mistakes.
 void read_strategies(Reader& top, bool sound, Scenario& scenario) {
   top.require("strategies");
   const auto readers = top.objects("strategies");
@@ -280,7 +280,7 @@ void read_strategies(Reader& top, bool sound, Scenario& scenario) {
   }
 }
 
-// The strategies' own figures of the run.
+// Requires the run's figures that the strategies use.
 void require_training(Reader& top, const Scenario& scenario) {
   for (std::size_t i = 0; i < scenario.strategies.size(); ++i) {
     const auto& local = scenario.strategies[i].local_sgd;
@@ -292,7 +292,7 @@ void require_training(Reader& top, const Scenario& scenario) {
   }
 }
 
-// Dotted paths of keys inside the objects of `object`.
+// Returns dotted paths of keys inside the objects of `object`.
 std::vector<std::string> inner_paths(const Json& object, const std::string& place = "") {
   std::vector<std::string> paths;
   for (const auto& [key, value] : object.items()) {
@@ -304,9 +304,8 @@ std::vector<std::string> inner_paths(const Json& object, const std::string& plac
   return paths;
 }
 
-// Ranks differ, whoever has measured it or not: where computation is evaluated by rates, so are
-// waits for the slowest. Recorded times have their own. A guess that was written goes with the
-// times that were evaluated beside it.
+// Guesses jitter: ranks always differ, so times evaluated by rates need waits for the slowest rank.
+// Recorded times include their own. A written guess holds only with evaluated times.
 void guess_jitter(Scenario& scenario) {
   Jitter& jitter = scenario.cluster.jitter;
   if (jitter.relative > 0) return;
@@ -319,7 +318,7 @@ void guess_jitter(Scenario& scenario) {
   jitter.relative = Jitter::kGuess;
 }
 
-// Jobs on the same fabric, whose files are read here: what only a job by itself needs is left out.
+// Reads jobs on the same fabric from their files, without parts that only a lone job needs.
 void read_others(Reader& top, Scenario& scenario) {
   std::vector<Reader> entries = top.objects("others");
   if (entries.empty()) return;

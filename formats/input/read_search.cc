@@ -10,7 +10,7 @@
 namespace syncline::input {
 namespace {
 
-// A list of values; `least` says in the message what an empty one lacks.
+// Reads a list of values; `least` names in the message the missing items of an empty one.
 template <typename V>
 void read_axis(Reader& reader, const char* key, const Spelling<V>& spelling, const Setting& setting,
                std::vector<V>& values, const std::string& least = "at least one value") {
@@ -19,7 +19,7 @@ void read_axis(Reader& reader, const char* key, const Spelling<V>& spelling, con
   values = list_of(spelling, least).read({*list, reader.file(), reader.place_of(key), setting});
 }
 
-// An object, or `none` for the absence of the knob.
+// Returns the spelling of an object, or of `none` for the absence of the knob.
 template <typename T>
 Spelling<T> choice(const KnobTable<T>& table, const std::string& none) {
   Spelling<T> spelling = object_of(table);
@@ -31,7 +31,7 @@ Spelling<T> choice(const KnobTable<T>& table, const std::string& none) {
   return spelling;
 }
 
-// The groups of a hierarchy. The rules of a framework's engine for them are not varied.
+// Returns the spelling of a hierarchy's groups. A framework's rules for them are not varied.
 Spelling<Hierarchy> hierarchies() {
   const auto strategy = choice(hierarchy_knobs(), "flat");
   return {strategy.schema,
@@ -45,7 +45,7 @@ Spelling<Hierarchy> hierarchies() {
           {}};
 }
 
-// "breakpoints", or a list.
+// Reads "breakpoints", or a list. Returns true for "breakpoints".
 template <typename V>
 bool read_breakpoints(Reader& reader, const char* key, const Spelling<V>& spelling,
                       const Setting& setting, std::vector<V>& values, const std::string& least) {
@@ -68,7 +68,7 @@ Spelling<Fusion::Rule> rules_without_a_number() {
 }
 
 void read_fusion_axis(Reader reader, const Setting& setting, Search& search) {
-  // An unknown key is told before what its absence makes of the others.
+  // An unknown key is reported before errors that its absence causes.
   for (const char* key :
        {"optimum", "size_mb", "close", "first_size_mb", "cycle_ms", "count", "rules"}) {
     reader.has(key);

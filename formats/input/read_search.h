@@ -7,7 +7,7 @@
 
 namespace syncline::input {
 
-// Requires the scenario's strategies, baseline and cluster.
+// Reads the search. Requires the scenario's strategies, baseline and cluster.
 Search read_search(Reader reader, const Scenario& scenario);
 
 }  // namespace syncline::input

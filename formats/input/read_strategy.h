@@ -12,13 +12,12 @@
 
 namespace syncline::input {
 
-// Reads Syncline's own keys, or a dialect's configuration as it comes out on this workload and
-// cluster.
+// Reads Syncline's own keys, or a dialect's configuration as read for this workload and cluster.
 Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& cluster);
 
-// Lists the named rules that the keys of a strategy fall back on.
+// Returns the names of rules that keys of a strategy default to.
 std::vector<std::string> preset_names();
-// Returns the strategy that a preset of that name starts from.
+// Returns the strategy of a preset.
 Strategy preset_of(std::string_view name);
 
 }  // namespace syncline::input

@@ -15,7 +15,7 @@
 namespace syncline::input {
 namespace {
 
-// Limits that no training reaches: beyond them a unit was mistaken.
+// Limits that no training reaches: a larger value has the wrong unit.
 constexpr double kLongestMilliseconds = 1e8;  // a day for one pass
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 constexpr std::size_t kMostTensors = 1000000;
@@ -30,7 +30,7 @@ DType dtype_of(Reader& reader, DType fallback) {
   return DType::kFp32;
 }
 
-// The parts that tensors with and without gradients share.
+// Reads the keys that tensors with and without gradients share.
 Tensor read_shape(Reader& reader, DType fallback) {
   Tensor tensor;
   tensor.name = reader.text("name");
@@ -57,21 +57,21 @@ struct TensorWork {
   double forward_flops = 0;
 };
 
-// What some tensors give, all must give.
+// Requires that keys of some tensors are given for all.
 void require_all(Reader& reader, const std::string& keys, std::size_t given, std::size_t tensors) {
   if (given == 0 || given == tensors) return;
   reader.fail("tensors", keys + " is given for " + std::to_string(given) + " of " +
                              std::to_string(tensors) + " tensors; give all or none");
 }
 
-// A whole model's FLOPs over the rate of products: in half precision what moves beside them counts.
+// Returns a whole model's FLOPs / rate of products; in half precision the data movement counts too.
 Seconds time_of(double flops, DType dtype, const Device& device) {
   const double rate = device.product_flops(dtype);
   return flops / (rate == device.flops ? rate : rate * hardware::kWholeModel);
 }
 
-// Three ways to give the backward waits, the most direct first: measured waits, a total shared out
-// by FLOPs (or elements), or FLOPs over the device's rate.
+// Sets the backward waits by the most direct of three sources: measured waits, a total divided by
+// FLOPs (or elements), or FLOPs / the device's rate.
 void evaluate_backward(Reader& reader, Workload& workload, const std::vector<TensorWork>& work,
                        const Device& device) {
   const bool has_total = reader.has("backward_ms");
@@ -125,8 +125,8 @@ void evaluate_forward(Reader& reader, Workload& workload, const std::vector<Tens
   }
 }
 
-// What copies between gradients and buckets took where they were measured, what else stands in a
-// step, and how sure such times are.
+// Reads the measured times of copies between gradients and buckets, other parts of a step, and the
+// uncertainty of these times.
 void read_copies(Reader& reader, Workload& workload, std::size_t given) {
   workload.host_gap = reader.number_or("host_gap_ms", 0, {0, kLongestMilliseconds}) * kMillisecond;
   workload.buffer_broadcast =
@@ -144,7 +144,7 @@ void read_copies(Reader& reader, Workload& workload, std::size_t given) {
       reader.number("copy_kernels_ms", {0, kLongestMilliseconds}) * kMillisecond;
 }
 
-// The operators cost what the workload gives no time for; fusion is counted from there.
+// Sets missing times by the operators, and counts fusion from there.
 void evaluate_by_operators(Reader& reader, Workload& workload, bool waits_given,
                            const Device& device) {
   if (device.flops == 0 || device.memory == 0) {
@@ -195,7 +195,7 @@ void read_tensor(Reader& item, DType dtype, Workload& workload, std::vector<Tens
   work.push_back(flops);
 }
 
-// A workload that bears another architecture's name was generated as that one, and then changed.
+// Names a workload after its architecture if it still has the name of another one.
 void name_as_generated(const Reader& reader, Workload& workload) {
   const Json& given = reader.json().at("operators");
   const auto* row = operators::find_architecture(given.value("architecture", ""));
@@ -207,10 +207,10 @@ void name_as_generated(const Reader& reader, Workload& workload) {
   }
 }
 
-// With full recomputation the backward pass computes each layer again before it goes through it.
-// PyTorch stops with the last value that is needed, ahead of a layer's last product, and the head
-// stands in no layer: this share of the forward pass is what published runs took longer
-// (tests/hardware/reached_test.cc). Megatron, which cuts jobs, computes all of it.
+// Adds the forward pass to the backward pass under full recomputation. PyTorch stops at the last
+// value that is needed, before a layer's last product, and the head is in no layer. kStopsEarly is
+// the extra share of the forward pass in published runs (tests/hardware/reached_test.cc). Megatron,
+// which cuts jobs, computes all of it.
 void repeat_forward(Workload& workload) {
   constexpr double kStopsEarly = 0.63;
   if (workload.recompute != Workload::Recompute::kFull) return;
@@ -229,7 +229,7 @@ Workload::Recompute read_recompute(Reader& reader) {
                                : Workload::Recompute::kFull;
 }
 
-// A pipeline's passes are planned one by one, and run for each interval.
+// Throws for too many passes: a pipeline's passes are planned one by one, for each interval.
 void require_few_passes(const Reader& reader, const Workload& workload) {
   constexpr std::int64_t kMostPasses = 131072;
   const Parallel& parallel = workload.parallel;
@@ -242,7 +242,7 @@ void require_few_passes(const Reader& reader, const Workload& workload) {
                                    ": from there on each takes as long as the one before");
 }
 
-// Interleaved stages walk micro-batches in groups as large as the pipeline.
+// Checks micro-batches: interleaved stages walk them in groups as large as the pipeline.
 void judge_micro_batches(const Reader& reader, const Workload& workload) {
   require_few_passes(reader, workload);
   const Parallel& parallel = workload.parallel;
@@ -268,7 +268,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
   workload.source = reader.text_or("source", "");
   reader.text_or("about", "");
   workload.batch = reader.integer_or("batch", 1, 1, 1 << 30);
-  // An architecture's work is that of so many samples, given or not.
+  // An architecture's work has a number of samples, given or not.
   workload.batch_given = reader.has("batch") || reader.has("operators");
   workload.micro_batches = reader.integer_or("micro_batches", 1, 1, kMostMicroBatches);
   workload.framework_version = dialect::read_torch(reader);
@@ -291,7 +291,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
     const std::size_t before = workload.tensors.size();
     item.attempt([&] { read_tensor(item, dtype, workload, work, copied); });
     if (workload.tensors.size() > before) continue;
-    // Others are named by their places: something stands in this one's.
+    // Messages name tensors by their places, so a wrong tensor keeps its place.
     workload.tensors.emplace_back().elements = 1;
     work.emplace_back();
   }

@@ -7,7 +7,7 @@
 
 namespace syncline::input {
 
-// Evaluates FLOPs without a measured time by the cluster's device.
+// Reads the workload. Converts FLOPs without a measured time by the cluster's device.
 Workload read_workload(Reader reader, const Cluster& cluster);
 
 }  // namespace syncline::input

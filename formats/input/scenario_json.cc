@@ -32,7 +32,7 @@ Json nccl_json(const NcclHints& hints, int digits) {
   return json;
 }
 
-// The levels under the keys where the reader looks for them: inside a node, between nodes, above.
+// Adds the levels under the keys that the reader expects: inside a node, between nodes, above.
 void add_tiers(const Cluster& cluster, const std::vector<cost::StepCurve>& curves, int digits,
                Json& json) {
   int below = 1;  // ranks in a unit of the level
@@ -44,7 +44,7 @@ void add_tiers(const Cluster& cluster, const std::vector<cost::StepCurve>& curve
     } else if (!json.contains("inter") && tier.name == "inter") {
       json["inter"] = std::move(level);
     } else {
-      // Where `inter` joins single nodes it carries nothing, but its keys must stand there.
+      // If `inter` joins single nodes it has no traffic, but its keys are required.
       if (!json.contains("inter")) json["inter"] = level;
       level["name"] = tier.name;
       level["nodes_per_group"] = below <= cluster.gpus_per_node ? 1 : below / cluster.gpus_per_node;
@@ -161,7 +161,7 @@ const std::vector<std::pair<std::string, Fabric>>& fabric_words() {
       {"roce", Fabric::kRdma},
       {"rdma", Fabric::kRdma},
       {"rccl", Fabric::kRccl},
-      {"slingshot", Fabric::kSlingshot}};  // of two words the last is written
+      {"slingshot", Fabric::kSlingshot}};  // the last of two words is written
   return words;
 }
 
@@ -231,7 +231,7 @@ Json strategy_json(const Strategy& strategy) {
   if (!strategy.about.empty()) json["about"] = strategy.about;
   Strategy written = strategy;
   Fusion& fusion = written.fusion;
-  // A limit of nothing leaves each gradient alone, as that of a byte does, or a rule without a
+  // A limit of 0 bytes leaves each gradient alone, as does a limit of 1 byte, or a rule without a
   // group.
   if (fusion.rule == Fusion::Rule::kSize) fusion.size = std::max<Bytes>(1, fusion.size);
   if (fusion.rule == Fusion::Rule::kGroups && fusion.groups.empty()) {

@@ -13,14 +13,14 @@ Spelling<std::string> algorithm() {
 
 namespace {
 
-// Ranks below a leaf switch, as the job's nodes are placed.
+// Returns the ranks below a leaf switch, as the job's nodes are placed.
 int ranks_at_a_leaf(const Entry& entry) {
   const Cluster& cluster = entry.setting.cluster;
   if (cluster.nodes == 1) return cluster.gpus_per_node;
   if (cluster.topology != nullptr) {
     return fabric::nodes_at_a_leaf(*cluster.topology) * cluster.gpus_per_node;
   }
-  // Without a fabric the switches of `inter`, where there are others above them.
+  // Without a fabric: the switches of `inter`, if there is a level above them.
   for (const Tier& tier : cluster.tiers) {
     if (tier.name == "inter" && tier.span < cluster.ranks()) return tier.span;
   }

@@ -1,4 +1,4 @@
-// How values that stand in more than one place of a scenario are spelt.
+// Spellings of values that several places of a scenario have.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace syncline::input {
 
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 
-// What a strategy may name as its algorithm.
+// Returns the spelling of the algorithms that a strategy may name.
 Spelling<std::string> algorithm();
-// Ranks in a group, where groups are to take in all ranks; 0, where it is the least: no groups.
-// "leaf": those below one switch, as the job is placed on the fabric.
+// Returns the spelling of the ranks per group, for groups that cover all ranks; 0, if it is the
+// least: no groups. "leaf": the ranks below one switch, as the job is placed on the fabric.
 Spelling<int> ranks_in_a_group(int least = 1);
-// Lists of places among the workload's tensors and perhaps its buffers, each place at most once.
+// Returns the spelling of lists of tensor places, perhaps with buffers; each place at most once.
 Spelling<std::vector<std::vector<int>>> groups(bool with_buffers);
 
-// Places of the last of each run, ascending.
+// Returns the spelling of ascending places, each the last of a run.
 Spelling<std::vector<std::int64_t>> rising_ends();
 
 Spelling<Bytes> mebibytes(bool zero_allowed);

@@ -1,5 +1,5 @@
-// JSON as the program holds it: the order of keys in a file is kept, so rows come out in the order
-// in which they were written.
+// JSON as the program holds it: keys keep the order of the file, so rows come out as they were
+// written.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

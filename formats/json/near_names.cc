@@ -13,7 +13,7 @@ namespace {
 bool is_digit(char letter) { return std::isdigit(static_cast<unsigned char>(letter)) != 0; }
 bool is_part(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0; }
 
-// Lower-case runs of letters and digits: "A100-SXM4" has two.
+// Returns the lower-case runs of letters and digits: "A100-SXM4" has two.
 std::vector<std::string> parts_of(std::string_view text) {
   std::vector<std::string> parts(1);
   for (const char letter : text) {
@@ -41,7 +41,7 @@ bool has_all_parts(std::string_view of, std::string_view in) {
   });
 }
 
-// What other programs call it, without case and punctuation. Not the same: what is only near it.
+// Names in other programs, without case and punctuation. Not `same`: a similar thing.
 struct Alias {
   std::string_view ours;
   std::string_view theirs;  // words
@@ -62,7 +62,7 @@ constexpr Alias kAliases[] = {
     {"--format", "json csv", false},
 };
 
-// The name that one of them stands for, where it is among these.
+// Returns the name that an alias of the word means, if it is among `names`.
 std::optional<std::string> by_alias(std::string_view word, const std::vector<std::string>& names,
                                     bool same) {
   constexpr std::string_view kTorch = "torch.";
@@ -97,7 +97,7 @@ std::string digits_of(std::string_view text) {
   return digits;
 }
 
-// Whether the shorter of the two is what is left of the longer one without some of its letters.
+// Returns true if the shorter text is the longer one without some of its letters.
 bool only_misses(std::string_view a, std::string_view b) {
   const auto [shorter, longer] = a.size() < b.size() ? std::pair{a, b} : std::pair{b, a};
   std::size_t met = 0;
@@ -111,7 +111,7 @@ bool has_parts(std::string_view word, const std::string& name) { return has_all_
 bool begins(std::string_view word, const std::string& name) {
   return bare(name).starts_with(bare(word));
 }
-// No digit: an A100 is no A10 with a mistake of the pen.
+// Returns true for one extra letter, not a digit: an A100 is not a mistyped A10.
 bool has_a_letter_too_many(std::string_view word, const std::string& name) {
   const std::string a = bare(word);
   const std::string b = bare(name);
@@ -122,7 +122,7 @@ bool is_part_of(std::string_view word, const std::string& name) {
 }
 
 std::vector<std::string> family(std::string_view word, const std::vector<std::string>& names) {
-  constexpr std::size_t kLeast = 2;  // letters that say anything
+  constexpr std::size_t kLeast = 2;  // letters of a meaningful part
   if (bare(word).size() < kLeast) return {};
   for (const Rule rule : {has_parts, begins, has_a_letter_too_many, is_part_of}) {
     std::vector<std::string> kin;
@@ -133,8 +133,8 @@ std::vector<std::string> family(std::string_view word, const std::vector<std::st
   return {};
 }
 
-// A mistake of the pen. What is mostly a number is another thing with another number: an A30 is no
-// A10.
+// Returns names within a typo. A word that is mostly a number differs from all other numbers: an
+// A30 is not an A10.
 std::vector<std::string> few_letters_apart(std::string_view word,
                                            const std::vector<std::string>& names) {
   const std::string whole = bare(word);
@@ -157,7 +157,7 @@ struct Unit {
   std::string_view quantity;
   double size;
 };
-// Longer endings first.
+// Longer endings come first.
 constexpr Unit kUnits[] = {
     {"_gbytes_per_s", "rate", 8e9},
     {"_mbytes_per_s", "rate", 8e6},
@@ -183,7 +183,7 @@ const Unit* unit_of(std::string_view name) {
   return unit == std::end(kUnits) ? nullptr : unit;
 }
 
-// " 1 ms is 1000 us" where two names differ in that.
+// Returns " 1 ms is 1000 us" if two names differ in their units.
 std::string factor_between(std::string_view word, std::string_view name) {
   const Unit* from = unit_of(word);
   const Unit* to = unit_of(name);

@@ -22,10 +22,10 @@ std::string join(const std::vector<std::string>& words) {
   return out;
 }
 
-// As people write it: "25", "0.5", "1e11".
+// Returns a number as people write it: "25", "0.5", "1e11".
 std::string number_text(double value) {
   std::ostringstream text;
-  // Six digits where they say it: then 1e11 is one.
+  // Six digits if they are exact: 1e11 is short then.
   text << value;
   if (std::strtod(text.str().c_str(), nullptr) != value) {
     text.str("");
@@ -38,7 +38,7 @@ std::string number_text(double value) {
          written.substr(written.find_first_not_of("+0", exponent + 1));
 }
 
-// A quantity in any unit is larger: of bytes, seconds, FLOPs and shares of them.
+// Smaller positive numbers are refused as mistakes, in any unit: bytes, seconds, FLOPs, shares.
 constexpr double kSmallest = 1e-30;
 
 std::string limits_text(const Reader::Limits& limits) {
@@ -51,8 +51,8 @@ std::string whole_text(std::int64_t min, std::int64_t max) {
   return "a whole number from " + std::to_string(min) + " to " + std::to_string(max);
 }
 
-// Gives the value at a key that must be there; where it is not, what is expected. By address: GCC
-// 14 takes a reference for one into the text.
+// Returns the value at a required key. If it is missing, the message tells the expected one. A
+// pointer: GCC 14 takes a reference for one into the text.
 const Json* required(Reader& reader, std::string_view key, const std::string& expected) {
   try {
     return &reader.require(key);
@@ -64,11 +64,11 @@ const Json* required(Reader& reader, std::string_view key, const std::string& ex
 [[noreturn]] void fail_at(const std::string& file, const std::string& place,
                           const std::string& what) {
   std::string whole = file + ": " + (place.empty() ? "" : shortened(place) + ": ") + what;
-  std::ranges::replace(whole, '\0', ' ');  // where the message would end
+  std::ranges::replace(whole, '\0', ' ');  // a NUL would end the message
   throw InputError(whole);
 }
 
-// "25Gbps": the number is right, the unit stands in the key already.
+// Returns a hint for "25Gbps": the number is right, and the key already contains the unit.
 std::string unit_hint(const Json& value) {
   if (!value.is_string()) return "";
   const auto text = value.get<std::string>();
@@ -80,9 +80,9 @@ std::string unit_hint(const Json& value) {
   return with_unit ? ", without a unit: the key says which it is read in" : "";
 }
 
-constexpr std::size_t kTold = 10;  // mistakes of a file
+constexpr std::size_t kTold = 10;  // printed mistakes of a file
 
-// A value's beginning is enough to find it.
+// A value's beginning is enough to find it in the file.
 constexpr std::size_t kLongestValue = 60;
 
 }  // namespace
@@ -92,7 +92,7 @@ std::string describe(const Json& value) {
   if (value.is_array()) return "a list";
   if (value.is_string()) return "'" + shortened(value.get<std::string>(), kLongestValue) + "'";
   if (value.is_number_float()) {
-    // 64.0 stays what it is: some frameworks take 64 and refuse that.
+    // 64.0 keeps its form: some frameworks accept 64 and refuse 64.0.
     const std::string text = number_text(value.get<double>());
     return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
   }
@@ -107,7 +107,7 @@ double checked_number(const Json& value, const Reader::Limits& limits, const std
                 unit_hint(value));
   }
   const double number = value.get<double>();
-  // What is nearer to nothing is a mistake, and its reciprocal may be no number any more.
+  // A number nearer to 0 is a mistake, and its reciprocal may overflow.
   if (number != 0 && std::fabs(number) < kSmallest) {
     fail_at(file, place,
             "found " + describe(value) + ", expected " + (limits.min_excluded ? "" : "0 or ") +
@@ -124,7 +124,7 @@ std::int64_t checked_integer(const Json& value, std::int64_t min, std::int64_t m
                              const std::string& file, const std::string& place) {
   const std::string expected = ", expected " + whole_text(min, max);
   if (!value.is_number()) fail_at(file, place, "found " + describe(value) + expected);
-  // 32.0 is as good as 32; 2.5 and 1e30 are not.
+  // 32.0 is accepted for 32; 2.5 and 1e30 are not.
   const double number = value.get<double>();
   if (number != std::floor(number) || number < static_cast<double>(min) ||
       number > static_cast<double>(max)) {
@@ -159,7 +159,7 @@ void Reader::fail(std::string_view key, const std::string& what) const {
   fail_at(file_, place_of(key), what);
 }
 
-// `allowed` stands in for what is wrong, where mistakes are gathered.
+// Returns `allowed` instead of a wrong value, if mistakes are collected.
 template <typename Value, typename Read>
 Value Reader::or_instead(const Value& allowed, Read read) const {
   if (mistakes_ == nullptr) return read();
@@ -182,13 +182,13 @@ bool Reader::has(std::string_view key) { return find(key) != nullptr; }
 const Json& Reader::require(std::string_view key) {
   const Json* value = find(key);
   if (value != nullptr) return *value;
-  // A misspelt key is the likeliest reason: name it.
+  // A misspelt key is the likeliest reason: the message names it.
   for (const auto& [present, unused] : object_.items()) {
     const bool asked = std::find(asked_.begin(), asked_.end(), present) != asked_.end();
     const std::string question =
         asked ? "" : question_of(present, near_names(present, {std::string(key)}));
     if (!question.empty()) {
-      asked_.push_back(present);  // one mistake, not also a key that nobody knows
+      asked_.push_back(present);  // one mistake, not also an unknown key
       fail(key, "missing (found '" + shortened(present) + "': " + question + ")");
     }
   }

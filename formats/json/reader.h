@@ -1,8 +1,8 @@
-// Strict reading of one JSON object: every key is asked for by name, and a key that nobody asked
-// for is an error that suggests the nearest known one. Messages name file, path, value and limits.
+// Strict reading of one JSON object: a key that the code does not ask for by name is an error that
+// suggests the nearest known one. Messages name file, path, value and limits.
 //
-// A reader that was given `Mistakes` adds to them what hides nothing else (a number, a text, a key
-// that nobody knows) and goes on with a value that is allowed; everything else is thrown.
+// A reader with `Mistakes` adds a mistake that hides no other (a number, a text, an unknown key)
+// and goes on with an allowed value; it throws all other mistakes.
 #pragma once
 
 #include <cstddef>
@@ -21,41 +21,38 @@
 
 namespace syncline {
 
-// Which names fit a word that is none of them: the suggestion of every message.
+// The names that fit an unknown word: every message suggests them.
 
-// The name that the word means for certain: the only one that differs from it in case and
-// punctuation alone ("llama-3-8b" is llama3_8b), or that other programs spell so ("bfloat16" is
-// bf16, "ddp" is pytorch). Nothing where there is none.
+// Returns the one name that the word certainly means. Either only case and punctuation differ
+// ("llama-3-8b" is llama3_8b), or other programs spell it so ("bfloat16" is bf16, "ddp" is
+// pytorch). Nullopt: there is none.
 std::optional<std::string> same_name(std::string_view word, const std::vector<std::string>& names);
 
-// The names that fit best, by the first of these rules under which any does: the same name; what
-// other programs call something near it; a family, whose names have all parts of the word ("a100":
-// a100-sxm-40gb and its kin), begin with it, are it without a letter, or have no part that the word
-// has not; the fewest letters apart, while most letters stand. What is mostly a number ("a30") has
-// no other number near it.
+// Returns the names that fit best, by the first rule that any name fits: the same name; near a name
+// that other programs use; a family: the name has all parts of the word ("a100": a100-sxm-40gb and
+// others), begins with it, is it without a letter, or has no other parts; the fewest letters apart,
+// if most are equal. A word that is mostly a number ("a30") has no other number near it.
 std::vector<std::string> near_names(std::string_view word, const std::vector<std::string>& names);
 
-// "did you mean 'x'?", or one of several that are near; with the factor between two units where the
-// names differ in that ("1 ms is 1000 us"). Empty where none is.
+// Returns "did you mean 'x'?", or one of several near names. Adds the factor between two units if
+// the names differ by it ("1 ms is 1000 us"). Empty without near names.
 std::string question_of(std::string_view word, const std::vector<std::string>& near);
-// That of the names that fit best, in brackets, after a blank.
+// Returns that question about the names that fit best, in brackets, after a blank.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& names);
 
-// More than one thing to say about a file that is wrong. what() is the first mistake, or the only
-// one; `below` are lines to be shown under it: the place in the file, or further mistakes. They may
-// hold what the file holds.
+// Several facts about a faulty file. what() is the first mistake, or the only one; `below` are
+// lines to show under it: the place in the file, or further mistakes. They may quote the file.
 struct InputMistakes : InputError {
   InputMistakes(const std::string& first, std::vector<std::string> lines)
       : InputError(first), below(std::move(lines)) {}
   std::vector<std::string> below;
 };
 
-// The mistakes of a file in the order in which they were found, so that one of them does not hide
-// the next.
+// The mistakes of a file in the order of finding them, so that one does not hide the next.
 class Mistakes {
  public:
   void add(const std::string& mistake);
-  // All of another's, in the words that `told_as` makes of them.
+  // Appends the mistakes of `others`, each rewritten by `told_as`.
   template <typename Words>
   void add_all(const Mistakes& others, Words told_as) {
     for (const auto& mistake : others.told_) add(told_as(mistake));
@@ -63,8 +60,8 @@ class Mistakes {
   }
   std::size_t count() const { return count_; }
 
-  // Reads a part. What it throws is added, unless mistakes inside it, or in a part that it builds
-  // upon (`sound` is false), may be the reason. Gives whether the part is without any.
+  // Reads a part. Adds its error, unless mistakes inside the part, or in a part that it builds upon
+  // (`sound` is false), may be the reason. Returns true if the part has no mistakes.
   template <typename Read>
   bool attempt(Read read, bool sound = true) {
     const std::size_t before = count_;
@@ -77,7 +74,7 @@ class Mistakes {
     return count_ == before;
   }
 
-  // Throws InputError for one, InputMistakes for several, nothing for none.
+  // Throws InputError for one mistake, InputMistakes for several. Returns if there are none.
   void raise() const;
 
  private:
@@ -87,12 +84,12 @@ class Mistakes {
 
 class Reader {
  public:
-  // `place` is the dotted path of `object` inside `file`, empty at the top. `mistakes` must outlive
-  // this and whatever is read from it.
+  // Reads `object`; `place` is its dotted path inside `file`, empty at the top. `mistakes` must
+  // outlive the reader and all readers made from it.
   Reader(const Json& object, std::string file, std::string place, Mistakes* mistakes = nullptr);
 
   bool has(std::string_view key);
-  // The value at `key`, or nullptr when it is absent; counts as asked for.
+  // Returns the value at `key`, or nullptr if it is absent; marks the key as asked for.
   const Json* find(std::string_view key);
   const Json& require(std::string_view key);
 
@@ -100,7 +97,7 @@ class Reader {
   std::string text_or(std::string_view key, std::string fallback);
   bool boolean_or(std::string_view key, bool fallback);
 
-  // Limits of a number; the message shows them. Every number must be finite.
+  // Limits of a number, shown in messages. Every number must be finite.
   struct Limits {
     double min = 0;
     double max = 1e15;
@@ -111,22 +108,22 @@ class Reader {
   std::int64_t integer(std::string_view key, std::int64_t min, std::int64_t max);
   std::int64_t integer_or(std::string_view key, std::int64_t fallback, std::int64_t min,
                           std::int64_t max);
-  // One of `words`; the message lists them and suggests the nearest.
+  // Returns one of `words`; the message lists them and suggests the nearest.
   std::string word_or(std::string_view key, std::string fallback,
                       const std::vector<std::string>& words);
 
-  // A nested object, to be read in turn.
+  // Returns a reader of a nested object.
   Reader object(std::string_view key);
-  // The elements of an array; an absent key gives an empty list.
+  // Returns readers of an array's elements; an absent key gives an empty list.
   std::vector<Reader> objects(std::string_view key);
   const Json& array(std::string_view key);
 
-  // Fails on any key that was not asked for. Call it last. `elsewhere`: paths from here that end in
-  // keys of other objects, which a key that is not known here may be meant for.
+  // Throws for any key that was not asked for. Call it last. `elsewhere`: paths from here to keys
+  // of other objects, which an unknown key may be meant for.
   void finish(const std::vector<std::string>& elsewhere = {});
 
-  // Carries out `read`, a part that nothing else hangs on: what it throws is added to the mistakes,
-  // if there are any to add to.
+  // Runs `read`, a part that no other part depends on. Adds its error to the mistakes, if the
+  // reader has them.
   template <typename Read>
   void attempt(Read read) {
     if (mistakes_ == nullptr) return read();
@@ -152,7 +149,7 @@ class Reader {
   Mistakes* mistakes_;
 };
 
-// A number with the kind of a JSON value: "'abc'", "3", "an object", for messages.
+// Returns a JSON value, or its kind, as messages name it: "'abc'", "3", "an object".
 std::string describe(const Json& value);
 
 // Checks one number against limits. Throws InputError naming file and place.
@@ -160,7 +157,7 @@ double checked_number(const Json& value, const Reader::Limits& limits, const std
                       const std::string& place);
 std::int64_t checked_integer(const Json& value, std::int64_t min, std::int64_t max,
                              const std::string& file, const std::string& place);
-// One of `words`, likewise; the message lists them and suggests the nearest.
+// Returns one of `words`, with the same errors; the message lists them and suggests the nearest.
 std::string checked_word(const Json& value, const std::vector<std::string>& words,
                          const std::string& file, const std::string& place);
 

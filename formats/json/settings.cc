@@ -20,7 +20,7 @@
 namespace syncline {
 namespace {
 
-// Of one file: what is wrong is told with its line.
+// Converts the values of one file; errors name the line.
 class Converted {
  public:
   explicit Converted(const std::string& name) : name_(name) {}
@@ -85,7 +85,7 @@ class Converted {
     if (++values_ > kMostValues) fail(line, "more than 100000 values");
   }
 
-  // A word without quotes may be more than a text: "!" is the tag of what has them.
+  // Converts a word without quotes, which may be another type than text; quoted words have tag "!".
   static Json scalar(const YAML::Node& node) {
     const std::string& text = node.Scalar();
     if (node.Tag() == "!") return text;
@@ -101,7 +101,7 @@ class Converted {
   std::size_t values_ = 0;
 };
 
-// The elements of an XML file, those that are still open last. expat calls these.
+// Stores the elements of an XML file, those that are still open last. expat calls its functions.
 struct Elements {
   XML_Parser parser = nullptr;
   std::vector<Json> open = {{{"inside", Json::array()}}};
@@ -124,8 +124,8 @@ struct Elements {
     open.back()["inside"].push_back(std::move(element));
   }
 
-  // Entities repeat text without end and call each other, and lists of attributes give each element
-  // all of theirs.
+  // Refuses declarations: entities repeat text without end and call each other, and lists of
+  // attributes give each element all of theirs.
   void declare(bool something) {
     if (something)
       stop("a DOCTYPE that declares anything is not read: leave out what is in its []");
@@ -137,7 +137,7 @@ struct Elements {
   }
 };
 
-// expat 2.9 warns of the call that all have.
+// Returns the line; expat 2.9 warns about the call that all versions have.
 std::uint64_t line_of(XML_Parser parser) {
 #if XML_MAJOR_VERSION > 2 || XML_MINOR_VERSION >= 9
   return XML_GetCurrentLineNumber64(parser);
@@ -156,12 +156,12 @@ void expect_text(const std::string& name, const std::string& text) {
 bool is_one_of(char c, std::string_view letters) { return letters.find(c) != letters.npos; }
 
 // Counts the levels of a TOML text before the parser, which recurses into each: open brackets, or
-// parts of a dotted key. Quoted text and comments do not count.
+// parts of a dotted key. Ignores quoted text and comments.
 class TomlLevels {
  public:
   explicit TomlLevels(std::string_view text) : text_(text) {}
 
-  // The line where they are more than kDeepest, counted from 1; 0: nowhere.
+  // Returns the first line with more than kDeepest levels, counted from 1; 0: none.
   std::int64_t too_deep() {
     while (at_ < text_.size()) {
       const char c = text_[at_];

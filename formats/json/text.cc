@@ -14,9 +14,8 @@
 namespace syncline {
 namespace {
 
-// Values from the parser's events, in time that is linear in the text: neither the parser's own
-// callbacks nor its ordered objects are, which look through all that came before at each key and
-// each end.
+// Builds values from the parser's events, in time linear in the text. The parser's own callbacks
+// and its ordered objects search all earlier members at each key and each end.
 class StrictValues {
  public:
   bool null() { return add(nullptr); }
@@ -25,7 +24,7 @@ class StrictValues {
   bool number_unsigned(Json::number_unsigned_t value) { return add(value); }
   bool number_float(Json::number_float_t value, const std::string&) { return add(value); }
   bool string(std::string& value) { return add(std::move(value)); }
-  bool binary(Json::binary_t&) { return false; }  // no text holds any
+  bool binary(Json::binary_t&) { return false; }  // text has no binary values
   bool start_object(std::size_t) { return open(Json::object()); }
   bool start_array(std::size_t) { return open(Json::array()); }
   bool end_object() { return close(); }
@@ -34,7 +33,7 @@ class StrictValues {
   bool key(std::string& name) {
     Level& level = open_.back();
     auto& members = members_of(*level.value);
-    // The parser keeps the last of repeated keys in silence; a second key is somebody's mistake.
+    // The parser silently keeps the last of repeated keys; a second key is a mistake.
     if (is_known(level, members, name) && !repeated_) repeated_ = name;
     members.emplace_back(std::move(name), Json());
     return true;
@@ -50,18 +49,18 @@ class StrictValues {
   Json take() { return std::move(root_); }
 
  private:
-  // An object or list that is not closed yet, and the keys of an object of many.
+  // An object or list that is not closed yet, with the keys of an object with many.
   struct Level {
     Json* value;
     std::unordered_set<std::string> keys;
   };
   using Members = std::vector<Json::object_t::value_type>;
 
-  // What the ordered object is, without its search for an equal key.
+  // Returns the ordered object's members, to append without a search for an equal key.
   static Members& members_of(Json& object) { return object.get_ref<Json::object_t&>(); }
 
   static bool is_known(Level& level, const Members& members, const std::string& name) {
-    constexpr std::size_t kFew = 16;  // up to here a look at all of them is quicker
+    constexpr std::size_t kFew = 16;  // up to here a linear search is faster
     if (members.size() < kFew) {
       return std::any_of(members.begin(), members.end(),
                          [&](const auto& member) { return member.first == name; });
@@ -72,7 +71,7 @@ class StrictValues {
     return !level.keys.insert(name).second;
   }
 
-  // Where the next value goes.
+  // Puts the next value into its place.
   Json& place(Json value) {
     if (open_.empty()) return root_ = std::move(value);
     Json& parent = *open_.back().value;
@@ -87,7 +86,7 @@ class StrictValues {
     return true;
   }
 
-  // The depth is bounded as whatever walks through a value calls itself for each level.
+  // Limits the depth: code that walks through a value recurses for each level.
   bool open(Json value) {
     too_deep_ = open_.size() == kDeepest;
     if (too_deep_) return false;
@@ -106,7 +105,7 @@ class StrictValues {
   bool too_deep_ = false;
 };
 
-// "line 3, column 7" of a byte, counted from 1 as parsers do.
+// Returns "line 3, column 7" of a byte; both are counted from 1, as parsers do.
 std::string position_text(const std::string& text, std::size_t byte) {
   const std::size_t end = std::min(byte == 0 ? 0 : byte - 1, text.size());
   const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
@@ -115,7 +114,7 @@ std::string position_text(const std::string& text, std::size_t byte) {
   return "line " + std::to_string(line + 1) + ", column " + std::to_string(column);
 }
 
-// The parser's own words for a number that no double holds, without its numbering.
+// Returns the parser's text about a number too large for a double, without its numbering.
 std::string overflow_text(const std::string& text, const std::string& what) {
   const std::size_t open = what.find('\'');
   const std::size_t close = what.rfind('\'');
@@ -128,7 +127,7 @@ std::string overflow_text(const std::string& text, const std::string& what) {
 constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::string_view kPunctuation = "{}[],:";
 
-// A string, a sign, or a run of anything else.
+// A string, a sign, or a run of other characters.
 struct Token {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -156,7 +155,7 @@ std::size_t end_of_token(const std::string& text, std::size_t begin) {
   return end;
 }
 
-// The token that holds a byte, and the one before it.
+// The token that contains a byte, and the previous one.
 struct Tokens {
   Token before;
   Token at;
@@ -188,7 +187,7 @@ bool is_open_string(std::string_view token) {
   return token.starts_with('"') && (token.size() == 1 || !token.ends_with('"'));
 }
 
-// Its beginning, cut between letters, with blanks for what is no letter.
+// Returns a token's beginning, cut between letters, with blanks for control characters.
 std::string quoted_text(std::string_view token) {
   constexpr std::size_t kLongest = 40;
   std::size_t size = std::min(token.size(), kLongest);
@@ -212,7 +211,7 @@ bool not_a_number(std::string_view token) {
   return word == "nan" || word == "inf" || word == "infinity";
 }
 
-// "key: value" in front of everything else.
+// Returns true if the text begins like YAML, with "key: value".
 bool is_yaml(const std::string& text, const Token& first) {
   const std::string_view word = first.in(text);
   const auto letter = [](char c) {
@@ -230,7 +229,7 @@ std::optional<std::string> other_encoding(const std::string& text) {
   return std::nullopt;
 }
 
-// The line of a byte (counted from 1), cut around it, and a mark below it.
+// Returns the line of a byte (counted from 1), cut around it, and a mark below it.
 std::vector<std::string> shown_place(const std::string& text, std::size_t byte) {
   constexpr std::size_t kBefore = 50, kBehind = 20;  // letters of the line that are shown
   const std::size_t at = std::min(byte == 0 ? 0 : byte - 1, text.size());
@@ -247,7 +246,7 @@ std::vector<std::string> shown_place(const std::string& text, std::size_t byte) 
   for (std::size_t i = 0; last < end && (i < kBehind || inside(last)); ++last) {
     if (!inside(last)) ++i;
   }
-  // What is no UTF-8 is not for a terminal.
+  // Bytes that are not UTF-8 are not sent to a terminal.
   const auto shown = [&](std::size_t from, std::size_t to) {
     std::string part = visible(std::string_view(text).substr(from, to - from));
     while (const auto bad = not_utf8(part)) part[*bad] = '?';
@@ -269,12 +268,12 @@ std::vector<std::string> shown_place(const std::string& text, std::size_t byte) 
 
 struct SyntaxMistake {
   std::string what;      // with its place
-  std::size_t byte = 0;  // counted from 1; 0: the whole text is meant
+  std::size_t byte = 0;  // counted from 1; 0: the whole text
 };
 
-// The mistake at the byte where a parser gave up: a comma too many or too few, a comment, NaN,
-// another encoding. `behind_key`: the parser had read a key and wanted its colon. Nothing where it
-// is none of these.
+// Returns the mistake at the byte that the parser stopped at: a comma too many or too few, a
+// comment, NaN, another encoding. `behind_key`: the parser expected a colon after a key. Nullopt
+// for other mistakes.
 std::optional<SyntaxMistake> syntax_mistake(const std::string& text, std::size_t byte,
                                             bool behind_key) {
   if (auto encoding = other_encoding(text)) return SyntaxMistake{*encoding, 0};
@@ -387,7 +386,7 @@ Json read_json_file(const std::string& path) {
 
 std::string plain_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
-  // A whole cluster or workload goes by its name.
+  // A whole cluster or workload is shown by its name.
   if (value.is_object() && value.contains("name") && value["name"].is_string()) {
     return value["name"].get<std::string>();
   }

@@ -18,18 +18,18 @@ namespace syncline {
 // Reads one JSON file strictly: at most kLargestFile bytes, no repeated keys, nothing after the
 // end, at most kDeepest levels. Throws InputError.
 Json read_json_file(const std::string& path);
-// The same from text; `name` stands for the file in messages.
+// Does the same for text. Messages call the file `name`.
 Json parse_json_text(const std::string& name, const std::string& text);
-// The value that a text is, or nothing where it is no JSON or nested deeper than kDeepest.
+// Returns the value of a text; nullopt if it is no JSON or nested deeper than kDeepest.
 std::optional<Json> json_in(const std::string& text);
 
-// Finds members of an object by key in constant time; the object itself compares all keys.
-// REQUIRES: nothing else adds members meanwhile.
+// Finds members of an object by key in constant time; the object itself compares all keys. Requires
+// that all new members are added through it.
 class Keyed {
  public:
   explicit Keyed(Json& object);
   Json* find(const std::string& key);
-  // Sets the member of that key, or appends one.
+  // Sets the member of that key, or appends it.
   Json& set(const std::string& key, Json value);
 
  private:
@@ -37,23 +37,23 @@ class Keyed {
   std::unordered_map<std::string, std::size_t> places_;
 };
 
-// "100", "0.5", "ring": a value as a person writes it; an object with a name goes by that.
+// Returns a value as a person writes it: "100", "0.5", "ring"; for an object, its name.
 std::string plain_text(const Json& value);
 
-// YAML, TOML and XML, as other programs write them, read as JSON (yaml-cpp, toml++, expat). Of YAML
-// the first document, its words as Python's reader takes them: yes and off are true and false. Of
-// XML no DOCTYPE that declares anything. Throws InputError naming file and line, also for repeated
-// keys, and for more levels, lines and values than formats/text/limits.h has.
+// YAML, TOML and XML of other programs, read as JSON (yaml-cpp, toml++, expat). YAML: the first
+// document, with words as Python's reader takes them: yes and off are true and false. XML: no
+// DOCTYPE with declarations. Throws InputError with file and line, also for repeated keys, and
+// above the limits of formats/text/limits.h (levels, lines, values).
 
-// `name` stands for the file in messages.
+// Parses a text; messages call the file `name`.
 Json parse_yaml(const std::string& name, const std::string& text);
 Json parse_toml(const std::string& name, const std::string& text);
 
-// {"tag": ..., "attributes": {name: text}, "inside": [elements]}; what text is between them is not.
+// Returns {"tag": ..., "attributes": {name: text}, "inside": [elements]}; drops text between them.
 Json parse_xml(const std::string& name, const std::string& text);
 
-// A number as settings and command lines write it ("1_000", "5e-1", "-3"); a string where it is
-// none.
+// Returns a number as settings and command lines write it ("1_000", "5e-1", "-3"), or else a
+// string.
 Json number_or_text(std::string_view word);
 
 }  // namespace syncline

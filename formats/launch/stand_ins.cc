@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr long long kLargestSettings = 1 << 20;
 constexpr std::size_t kMostFiles = 32;
 
-// Each name of a launcher leads to this script.
+// Names of launchers; each leads to this script.
 constexpr std::array kNames{"bash",
                             "sh",
                             "torchrun",
@@ -254,9 +254,9 @@ case $program:${1-} in
 esac
 )sh";
 
-// Every bash reads this first: what a script puts ahead of PATH later stays behind the stand-ins, a
-// launcher that is called by its path has a function of that name, and outside of a job Slurm's
-// variables are those of the script's #SBATCH lines.
+// Every bash reads this first. It keeps the replacements first in PATH, and makes a function for a
+// launcher that is called by its path. Outside of a job it sets Slurm's variables by the script's
+// #SBATCH lines.
 constexpr const char* kBashStart = R"sh(
 [ -z "$SYNCLINE_CAPTURE_BASH_ENV" ] || . "$SYNCLINE_CAPTURE_BASH_ENV"
 syncline_before() {
@@ -385,7 +385,7 @@ std::vector<std::string> without_secrets(std::vector<std::string> words) {
   return words;
 }
 
-// Adds to `names` what a file's texts name, which may be settings too.
+// Adds to `names` the files that a file's texts name, which may be settings too.
 void named_in(const Json& json, std::vector<std::string>& names) {
   if (json.is_structured()) {
     for (const auto& [key, value] : json.items()) named_in(value, names);
@@ -403,11 +403,11 @@ std::optional<Json> parsed(const std::string& name, const std::string& text) {
   try {
     return parse_yaml(name, text);
   } catch (const InputError&) {
-    return std::nullopt;  // it is somebody else's to refuse
+    return std::nullopt;  // another reader has to refuse it
   }
 }
 
-// Adds a file of settings under a name, if it lies there.
+// Adds a file of settings under a name, if it exists.
 void add_file(const fs::path& place, const std::string& name, CapturedLaunch& launch) {
   std::error_code error;
   if (launch.files.size() >= kMostFiles || launch.files.contains(name)) return;
@@ -419,8 +419,8 @@ void add_file(const fs::path& place, const std::string& name, CapturedLaunch& la
   if (!not_utf8(content)) launch.files[name] = content;
 }
 
-// Adds settings that are named without their folder, "-d configs 20B.yml" as gpt-neox has it,
-// "--config-path conf --config-name gpt" as Hydra has it.
+// Adds settings that are named without their folder, "-d configs 20B.yml" in gpt-neox,
+// "--config-path conf --config-name gpt" in Hydra.
 void add_files_of_folders(CapturedLaunch& launch) {
   std::vector<fs::path> folders;
   std::vector<std::string> names;
@@ -453,7 +453,7 @@ void add_files_of_folders(CapturedLaunch& launch) {
   }
 }
 
-// Adds the files that settings name, which lie where these do or the launch was.
+// Adds the files that settings name, in the settings' folder or in the launch's.
 void add_named_files(CapturedLaunch& launch) {
   const std::map<std::string, std::string> files = launch.files;
   for (const auto& [name, text] : files) {

@@ -9,9 +9,9 @@ namespace {
 
 constexpr int kMostLoggedRanks = 1 << 20;
 
-// Reads the name behind "device", its number and its bus: "NVIDIA H100 80GB HBM3".
+// Reads the name after "device", its number and its bus: "NVIDIA H100 80GB HBM3".
 std::string name_behind(const Tokens& tokens, std::size_t at) {
-  // The bus may stand apart from its bracket: "device  0 [0x07]", "device 0 [ 0x07]".
+  // A blank may separate the bus from its bracket: "device  0 [0x07]", "device 0 [ 0x07]".
   while (at < tokens.size() && tokens[at].find(']') == std::string_view::npos) ++at;
   std::string name;
   for (++at; at < tokens.size(); ++at) {
@@ -57,7 +57,7 @@ std::string version_in(const std::string& line) {
   return {};
 }
 
-// Reads "# NODES: 8" and its like, above a published table.
+// Reads comments such as "# NODES: 8" above a published table.
 std::optional<LogContext> comment_of(const Tokens& tokens, const std::string& line) {
   if (tokens.size() < 3 || tokens[0] != "#") return std::nullopt;
   const std::string_view key = tokens[1];

@@ -11,31 +11,31 @@
 
 namespace syncline::calibrate {
 
-// Reads a line as one about the run around a table; nothing: it says nothing about it.
+// Reads a line about the run around a table; nullopt: it tells no such fact.
 std::optional<LogContext> fact_of(const Tokens& tokens, const std::string& line);
 
-// Owns what has been said about the run whose tables come next.
+// Stores the facts about the run that the next tables belong to.
 class RunFacts {
  public:
-  // Forgets the run before, unless something was said since its last table began.
+  // Forgets the previous run, unless its last table was followed by new facts.
   void begin_run();
   void take(const LogContext& fact);
   void take_settings(const StatedSettings& stated);
-  // Takes a line "..." which, in a list of devices, says that it is cut off.
+  // Takes a line "...", which says that a list of devices is cut off.
   void take_cut();
   void end_list() { listing_ = false; }
 
-  // Gives a table its context.
+  // Sets a table's context.
   void begin_table(RawTable& raw);
-  // Gives the last table what was stated behind it: a lone table is its run. Requires a table.
+  // Adds the settings after the last table, if it is the only one, else a note. Requires a table.
   void end_log(std::vector<RawTable>& tables) const;
 
  private:
   LogContext context_;
-  bool fresh_ = true;                            // something was said since the last table began
+  bool fresh_ = true;                            // a new fact came since the last table began
   bool listing_ = false;                         // a list of devices has begun
-  std::map<std::string, std::string> exported_;  // NCCL's environment, of all runs from here on
-  std::map<std::string, std::string> behind_;    // stated since the last table began
+  std::map<std::string, std::string> exported_;  // NCCL's environment, for all later runs
+  std::map<std::string, std::string> behind_;    // settings stated since the last table began
 };
 
 }  // namespace syncline::calibrate

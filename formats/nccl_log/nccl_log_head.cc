@@ -7,7 +7,7 @@
 namespace syncline::calibrate {
 namespace {
 
-// Columns that nccl-tests itself has printed behind a time.
+// Returns true for columns that nccl-tests itself has printed after a time.
 bool is_check(std::string_view word) {
   return word == "error" || word == "res" || word == "delta" || word == "max-delta" ||
          word.starts_with("i_");

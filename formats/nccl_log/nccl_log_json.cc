@@ -1,5 +1,5 @@
-// The report that nccl-tests writes with -J: one table a file. A run that died leaves its brackets
-// open; what was complete still counts.
+// The report that nccl-tests writes with -J: one table per file. A run that died leaves its
+// brackets open; its complete results still count.
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@ using Report = nlohmann::json;
 
 Report parse(std::string_view text) { return Report::parse(text, nullptr, false); }
 
-// The text up to the last complete result, with its brackets closed.
+// Returns the text up to the last complete result, with its brackets closed.
 std::string mended(std::string_view text) {
   std::string open;
   bool quoted = false;
@@ -57,7 +57,7 @@ std::optional<double> amount(const Report& object, const char* key) {
   return is_amount(value) ? std::optional(value) : std::nullopt;
 }
 
-// One measurement of a result: time, bandwidths and check. Bandwidths carry six decimals.
+// Reads one measurement of a result: time, bandwidths and check. Bandwidths have six decimals.
 void read_place(const Report& result, bool out, LogRow& of) {
   cost::MeasuredRow& row = of.row;
   const auto found = result.find(out ? "out_of_place" : "in_place");
@@ -97,7 +97,7 @@ void read_devices(const Report& config, LogContext& context) {
   }
 }
 
-// The report's head: who took part, and which program ran.
+// Reads the report's head: the devices, and the program.
 void read_head(const Report& report, LogContext& context) {
   context.nccl_version =
       version_of_code(static_cast<int>(integer(report, "nccl_version", 0) & 0xffffff));
@@ -121,7 +121,7 @@ void read_head(const Report& report, LogContext& context) {
   }
 }
 
-// One size's result; true where its times were taken on the host.
+// Reads one size's result. Returns true if its times were taken on the host.
 bool read_result(const Report& result, RawTable& raw) {
   LogRow of;
   of.line = 1;
@@ -144,7 +144,7 @@ bool read_result(const Report& result, RawTable& raw) {
 
 }  // namespace
 
-// A report is one table, and what it says of itself becomes notes.
+// Returns a report's one table; facts about the report become notes.
 std::vector<RawTable> nccl_json_tables(std::string_view text, std::string& problem) {
   Report report = parse(text);
   bool cut = false;

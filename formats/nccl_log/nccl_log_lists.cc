@@ -1,5 +1,5 @@
-// Results as lists whose columns have names: RCCL's tests with -Z (JSON or CSV), one place of a
-// result in each entry, and the table of all_reduce_bench.py (stas00/ml-engineering).
+// Results as lists with named columns: RCCL's tests with -Z (JSON or CSV), with one place of a
+// result per entry, and the table of all_reduce_bench.py (stas00/ml-engineering).
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -11,7 +11,7 @@
 namespace syncline::calibrate {
 namespace {
 
-// Values by the names of their columns, as small letters and digits alone.
+// Values by the names of their columns, reduced to small letters and digits.
 using Entry = std::map<std::string, std::string>;
 
 constexpr double kHalfCent = 0.005;  // all_reduce_bench.py prints two digits
@@ -99,7 +99,7 @@ std::vector<Entry> csv_entries(std::string_view text) {
   return entries;
 }
 
-// The table of one collective on one number of ranks.
+// Returns the table of one collective on one number of ranks.
 RawTable& table_of(std::vector<RawTable>& tables, const Entry& entry) {
   LogContext context;
   const std::string name = value_of(entry, "name");
@@ -109,7 +109,7 @@ RawTable& table_of(std::vector<RawTable>& tables, const Entry& entry) {
     const int count = number_of<int>(value_of(entry, key)).value_or(0);
     return count > 0 && count <= kMost ? count : 0;
   };
-  // Without MPI one process has all GPUs. A rank of RCCL's lists is a process.
+  // Without MPI one process has all GPUs. A rank in RCCL's lists is a process.
   const int processes = count_in("ranks");
   const int each = std::max(1, count_in("gpusperrank"));
   context.said_nodes = processes > 0 ? count_in("nodes") : count_in("gpus") > 0 ? 1 : 0;
@@ -127,7 +127,7 @@ RawTable& table_of(std::vector<RawTable>& tables, const Entry& entry) {
   return raw;
 }
 
-// The row of that cycle that still lacks this place; a new one where there is none.
+// Returns that cycle's row that still lacks this place; if there is none, a new row.
 LogRow& row_of(RawTable& raw, const LogRow& wanted, bool out) {
   for (LogRow& other : raw.rows) {
     const bool lacks = out ? !other.row.out_of_place : !other.row.in_place;
@@ -161,7 +161,7 @@ void add_entry(std::vector<RawTable>& tables, const Entry& entry, int line) {
   if (wrong.value_or(0) > 0) of.leave_out(out, "wrong is " + value_of(entry, "wrong"));
 }
 
-// "1MiB" or "17.13GBps": its number times the unit.
+// Returns "1MiB" or "17.13GBps" as a number times its unit.
 std::optional<double> with_unit(std::string_view word) {
   static constexpr std::pair<std::string_view, double> kUnits[] = {
       {"KiB", 1024.0},          {"MiB", 1048576.0}, {"GiB", 1073741824.0},
@@ -174,7 +174,7 @@ std::optional<double> with_unit(std::string_view word) {
   return std::nullopt;
 }
 
-// One row of all_reduce_bench.py, which has no time: it is size / algbw.
+// Adds one row of all_reduce_bench.py; its missing time is size / algbw.
 void add_bench_row(RawTable& raw, const Tokens& tokens, int line) {
   if (tokens.size() != 3) return;
   const auto size = with_unit(tokens[0]);
@@ -195,7 +195,7 @@ void add_bench_row(RawTable& raw, const Tokens& tokens, int line) {
   raw.rows.push_back(std::move(of));
 }
 
-// all_reduce_bench.py: "The average bandwidth of all_reduce over 32 ranks", and a table of
+// Reads all_reduce_bench.py: "The average bandwidth of all_reduce over 32 ranks", and a table of
 // payload, busbw and algbw.
 std::vector<RawTable> bench_tables(std::string_view text) {
   std::vector<RawTable> tables;
@@ -226,7 +226,7 @@ std::vector<RawTable> nccl_list_tables(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool json = first != text.npos && text[first] == '[';
   std::vector<RawTable> tables;
-  int line = 1;  // of CSV; JSON has none
+  int line = 1;  // in CSV; JSON has none
   for (const Entry& entry : json ? json_entries(text) : csv_entries(text)) {
     add_entry(tables, entry, json ? 1 : ++line);
   }

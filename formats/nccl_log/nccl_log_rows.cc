@@ -1,5 +1,5 @@
-// Rows as they stand into tables of one kind of row each: a time that size / algbw contradicts is
-// not read, and rows that differ in more than their size are tables of their own.
+// Divides printed rows into tables with one kind of row each: drops a time that size / algbw
+// contradicts, and separates rows that differ in more than their size.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -20,10 +20,10 @@ std::string amount_text(double value) {
   return text;
 }
 
-// A row's time in one place, in microseconds.
+// Returns a time in microseconds.
 double microseconds(const std::optional<Seconds>& time) { return *time / kMicrosecond; }
 
-// Leaves out the times that contradict the bandwidth that their own row prints.
+// Removes the times that contradict the bandwidth printed in their own row.
 void leave_out_unlawful(LogRow& row, bool sent_away) {
   for (const bool out : {true, false}) {
     auto& time = out ? row.row.out_of_place : row.row.in_place;
@@ -43,7 +43,7 @@ void leave_out_unlawful(LogRow& row, bool sent_away) {
   }
 }
 
-// "12:30:01", "2025-01-01", "[2025-01-01", "1764.25]": clocks, dates and seconds since a start.
+// Returns true for clocks, dates and seconds since a start: "12:30:01", "2025-01-01", "1764.25]".
 bool is_clock(std::string_view word) {
   int marks = 0;
   for (const char c : word) {
@@ -57,11 +57,11 @@ bool is_clock(std::string_view word) {
   return marks > 0;
 }
 
-// One column ahead of the size or behind what the test prints.
+// One column before the size or after the columns that the test prints.
 struct OwnColumn {
   bool lead = false;
   std::size_t place = 0;
-  std::string name;  // "" where the head has none
+  std::string name;  // empty: the head has none
 
   std::string of(const LogRow& row) const {
     const auto& words = lead ? row.lead : row.tail;
@@ -73,9 +73,9 @@ std::tuple<Bytes, std::string, std::string, int> same_but_own(const LogRow& row)
   return {row.row.size, row.row.type, row.row.redop, row.root};
 }
 
-// Whether a column tells rows apart that are otherwise the same measurement.
+// Returns true if a column distinguishes rows that are otherwise the same measurement.
 bool tells_apart(const std::vector<LogRow>& rows, const OwnColumn& column) {
-  // A column of numbers ahead of the head as well counts lines or seconds.
+  // Numbers before the head, too, are counts of lines or seconds.
   if (number_of<double>(column.name) || is_clock(column.name)) return false;
   std::map<decltype(same_but_own(rows.front())), std::set<std::string>> values;
   for (const LogRow& row : rows) {
@@ -113,7 +113,7 @@ std::string own_text(const LogRow& row, const std::vector<OwnColumn>& columns) {
   return text;
 }
 
-// Narrows the ranks that a table can be of by one row's figures.
+// Narrows a table's possible ranks by one row's figures.
 void narrow(RawTable& raw, const PrintedPlace& printed) {
   const double half = std::max(printed.alg_half, printed.bus_half);
   if (!(printed.alg > 20 * half) || printed.bus < 0) return;
@@ -125,7 +125,7 @@ void narrow(RawTable& raw, const PrintedPlace& printed) {
 void take_row(RawTable& part, LogRow row) {
   for (const bool out : {true, false}) {
     const auto& time = out ? row.row.out_of_place : row.row.in_place;
-    // Of a place without a time the bandwidths may hold (-C), unless it has none for a reason.
+    // A place without a time may have valid bandwidths (-C), unless the time was left out.
     if ((time && *time > 0) || row.left_out.empty()) narrow(part, row.places[out ? 0 : 1]);
   }
   part.root = std::max(part.root, row.root);
@@ -133,7 +133,7 @@ void take_row(RawTable& part, LogRow row) {
   part.table.rows.push_back(std::move(row.row));
 }
 
-// Says where columns of the library's own choice (RCCL's algo and proto) name several.
+// Notes if columns of the library's own choice (RCCL's algo and proto) have several values.
 void say_choices(RawTable& raw) {
   for (std::size_t place = 0; place < raw.tail.size(); ++place) {
     if (raw.tail[place] != "algo" && raw.tail[place] != "proto") continue;
@@ -160,8 +160,8 @@ void LogRow::leave_out(bool out_of_place, const std::string& why) {
 bool lawful(Bytes size, double time, const PrintedPlace& printed, bool sent_away) {
   if (printed.alg_half <= 0) return false;
   constexpr double kSlack = 0.02;
-  constexpr double kKilo = 1e3;  // bytes / (GB/s) are nanoseconds
-  // (n - 1) / n of the size is half of it or more.
+  constexpr double kKilo = 1e3;  // bytes / (GB/s) is in nanoseconds
+  // (n - 1) / n of the size is at least half of it.
   const double least = static_cast<double>(size) / kKilo * (sent_away ? 0.5 : 1);
   const double most = static_cast<double>(size) / kKilo;
   const double late = (time + printed.time_half) * (1 + kSlack);
@@ -196,7 +196,7 @@ std::vector<RawTable> parts_of(RawTable raw) {
   };
   const auto first = std::ranges::find_if(rows, [](const auto& row) { return row.row.size > 0; });
   for (const LogRow& row : rows) {
-    // What moves nothing is of any kind.
+    // A row without data fits any kind.
     const bool any = row.row.size <= 0 && first != rows.end();
     take_row(part_of(any ? *first : row), row);
   }

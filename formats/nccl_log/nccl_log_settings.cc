@@ -12,8 +12,8 @@ namespace {
 
 bool is_name_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
-// The value behind a name: "=Tree", " set by environment to Tree.", " Tree" where a launcher's word
-// (-genv, --env) stands ahead.
+// Returns the value after a name: "=Tree", " set by environment to Tree.", or " Tree" after a
+// launcher's word (-genv, --env).
 std::string value_behind(std::string_view rest, bool by_launcher, bool of_nccl) {
   constexpr std::string_view kSaid = " set by environment to ";
   if (rest.starts_with("=")) {
@@ -54,8 +54,8 @@ std::vector<std::string> split_at(const std::string& text, char mark) {
   return parts;
 }
 
-// What NCCL_ALGO says of one collective: "tree", "ring,tree" or "^tree"; empty: nothing. Since 2.24
-// it may differ: "ring;allreduce:tree".
+// Returns NCCL_ALGO's value for one collective: "tree", "ring,tree" or "^tree"; empty: none. Since
+// 2.24 it may differ: "ring;allreduce:tree".
 std::string algorithm_for(const std::string& value, const std::string& test) {
   std::string found;
   for (const std::string& entry : split_at(lower(value), ';')) {
@@ -69,7 +69,7 @@ std::string algorithm_for(const std::string& value, const std::string& test) {
   return found;
 }
 
-// What is written to where, and changes no time.
+// Returns true for settings of the output, which change no time.
 bool is_of_output(std::string_view name) {
   return name.starts_with("NCCL_DEBUG") || name == "NCCL_VERSION" || name.starts_with("NCCL_TESTS");
 }
@@ -90,7 +90,7 @@ StatedSettings settings_in(std::string_view line) {
       const bool by_launcher = before.ends_with("env ");
       std::string value = value_behind(line.substr(end), by_launcher, has(" NCCL "));
       const std::string name(line.substr(at, end - at));
-      // "$ALGO" tells nothing.
+      // "$ALGO" has no known value.
       if (!value.empty() && value.front() != '$' && !is_of_output(name))
         stated.values[name] = std::move(value);
     }

@@ -1,4 +1,4 @@
-// Who took part in a table, and in which collective.
+// Determines the ranks and the collective of a table.
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -17,10 +17,10 @@ bool one_of(std::string_view word, std::initializer_list<std::string_view> words
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// What the columns show, whatever anybody said about them.
+// Facts in the columns, independent of names and comments.
 struct Columns {
   std::string redop;                // of the rows; empty: no such column
-  int multiple = 0;                 // size / (count x element), where it is the same in all rows
+  int multiple = 0;                 // size / (count x element), if equal in all rows
   bool in_place_unchecked = false;  // only the out-of-place results were checked
 };
 
@@ -45,7 +45,7 @@ Columns columns_of(const cost::MeasuredTable& table) {
   return columns;
 }
 
-// Whether a table of that test can look like this.
+// Returns true if a table of that test can have these columns.
 bool agrees(std::string_view test, const Columns& columns) {
   const bool reduces = one_of(test, {"all_reduce", "reduce_scatter", "reduce"});
   const bool moves = one_of(test, {"all_gather", "broadcast", "alltoall", "gather", "scatter"});
@@ -55,11 +55,11 @@ bool agrees(std::string_view test, const Columns& columns) {
   return !(whole && columns.multiple > 1);
 }
 
-// The collective by its columns alone; empty where several fit.
+// Returns the collective by only its columns; empty if several fit.
 std::string test_by_columns(const RawTable& raw, const Columns& columns) {
   const bool rooted = raw.root >= 0;
   const bool ratio_one = raw.has_ratio && raw.least_ratio <= 1 && raw.largest_ratio >= 1;
-  // Of 2018 to 2022: broadcast alone had a root and no operation.
+  // From 2018 to 2022 only broadcast had a root and no operation.
   if (columns.redop.empty()) return rooted && columns.multiple <= 1 ? "broadcast" : "";
   if (columns.multiple > 1) {
     if (columns.redop != "none") return "reduce_scatter";
@@ -82,7 +82,7 @@ struct Span {
   int only() const { return known && least == largest ? least : 0; }
 };
 
-// The ranks that busbw / algbw = factor x (n - 1) / n allows.
+// Returns the ranks that busbw / algbw = factor x (n - 1) / n allows.
 Span ranks_by_ratio(const RawTable& raw, std::string_view test) {
   const double factor =
       test == "all_reduce"                                                              ? 2
@@ -116,7 +116,7 @@ void settle_test(RawTable& raw, const Columns& columns, const std::string& file_
     }
     table.notes.push_back(where + " says " + name + ", which the columns contradict");
   };
-  // Inherited from the table before, a name is worth less than this table's own columns.
+  // A name inherited from the previous table is weaker evidence than this table's own columns.
   if (!raw.context_inherited) take(raw.context.test, "the log");
   take(raw.context.said_test, "a comment");
   if (table.test.empty() && !by_columns.empty()) {
@@ -132,7 +132,7 @@ void settle_test(RawTable& raw, const Columns& columns, const std::string& file_
   table.kind = cost::kind_named(table.test);
 }
 
-// What the list of devices shows.
+// Facts in the list of devices.
 struct Listed {
   int ranks = 0;
   std::map<std::string, int> hosts;  // ranks of each
@@ -154,14 +154,14 @@ Listed listed_devices(const LogContext& context) {
     listed.hosts[device.host] += context.ranks_per_device;
     counted += context.ranks_per_device;
   }
-  // Numbers tell how many there are where each device is a rank of the one world.
+  // If each device is a rank of one world, the highest number gives the count.
   const bool numbered = !listed.split && context.ranks_per_device <= 1;
   listed.ranks = numbered ? last + 1 : counted;
   listed.whole = !context.devices_cut && (!numbered || last + 1 == counted);
   return listed;
 }
 
-// Takes ranks and hosts from the list; true where it shows the nodes too.
+// Takes ranks and hosts from the list. Returns true if it shows the nodes too.
 bool take_devices(const Listed& listed, const Span& span, cost::MeasuredTable& table) {
   if (!span.holds(listed.ranks)) {
     table.notes.push_back("the list of devices shows " + std::to_string(listed.ranks) +
@@ -203,8 +203,8 @@ void take_columns(const Span& span, cost::MeasuredTable& table) {
   }
 }
 
-// Witnesses in the order of their worth: the list of devices, a comment, the columns. The columns
-// have a veto: what they rule out is not taken.
+// Sets the ranks by the best evidence: the list of devices, a comment, the columns. The columns can
+// exclude the others' numbers.
 void settle_ranks(RawTable& raw, const Columns& columns) {
   cost::MeasuredTable& table = raw.table;
   Span span = ranks_by_ratio(raw, table.test);
@@ -228,7 +228,7 @@ void settle_ranks(RawTable& raw, const Columns& columns) {
   if (table.ranks == 0) take_comment(raw.context.said_gpus, span, table);
   if (table.ranks == 0) take_columns(span, table);
 
-  // Without a whole list nodes are what a comment says, where the ranks are a multiple of them.
+  // Without a complete list the nodes are those of a comment, if they divide the ranks.
   const int said_nodes = raw.context.said_nodes;
   if (said_nodes > 0 && (table.ranks == 0 || table.ranks % said_nodes == 0)) {
     table.nodes = said_nodes;
@@ -238,7 +238,7 @@ void settle_ranks(RawTable& raw, const Columns& columns) {
   if (table.nodes > 0 && table.ranks > 0) table.gpus_per_node = table.ranks / table.nodes;
 }
 
-// Longer names first, where one is part of another.
+// Longer names come before names that are a part of them.
 constexpr std::string_view kTests[] = {"reduce_scatter", "all_reduce", "all_gather", "alltoallv",
                                        "alltoall",       "broadcast",  "sendrecv",   "hypercube",
                                        "scatter",        "gather",     "reduce"};
@@ -307,7 +307,7 @@ int nccl_type_size(std::string_view word) {
 }
 
 bool is_amount(double value) {
-  // Of microseconds 11 days; what is nearer to nothing than the other is no measurement.
+  // kLargest is 11 days in microseconds; a number nearer to 0 than kSmallest is no measurement.
   constexpr double kLargest = 1e12;
   constexpr double kSmallest = 1e-30;
   return value == 0 || (value >= kSmallest && value <= kLargest);

@@ -1,5 +1,5 @@
-// The text that nccl-tests prints. One pass over the lines; each is a row, a table's head, a fact
-// about the run, or nothing.
+// Reads the text that nccl-tests prints, in one pass over the lines; each is a row, a table's head,
+// a fact about the run, or ignored.
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -13,11 +13,11 @@
 namespace syncline::calibrate {
 namespace {
 
-// Times as a table's line of units has them.
+// Units of times by a table's line of units.
 enum class TimeUnit { kUnsaid, kMicroseconds, kMilliseconds };
 
-// Makes microseconds of times that were printed in milliseconds, as in 2018. The unit line says so
-// from 2019 on; before it, the row itself does: size / algbw is the time.
+// Converts times that were printed in milliseconds, as in 2018, to microseconds. Since 2019 a line
+// names the unit; before, a row shows it: size / algbw is the time.
 void settle_unit(RawTable& raw, TimeUnit unit, bool milliseconds_by_head) {
   int micro = 0;
   int milli = 0;
@@ -46,7 +46,7 @@ void settle_unit(RawTable& raw, TimeUnit unit, bool milliseconds_by_head) {
   }
 }
 
-// True if the line says that the test ended with an error.
+// Returns true if the line shows that the test ended with an error.
 bool is_failure(std::string_view line) {
   constexpr std::string_view kWords[] = {
       "Test NCCL failure",   "Test CUDA failure", "Test HIP failure", "Test RCCL failure",
@@ -54,7 +54,7 @@ bool is_failure(std::string_view line) {
   return std::ranges::any_of(kWords, [&](auto words) { return line.find(words) != line.npos; });
 }
 
-// Owns the tables, of which the last one may be open for rows, and the head that holds for them.
+// Stores the tables, the last one perhaps open for rows, and the head of its rows.
 class TextTables {
  public:
   const std::optional<LogHead>& head() const { return head_; }
@@ -73,7 +73,7 @@ class TextTables {
   void set_unit(TimeUnit unit) { unit_ = unit; }
   void take_average() { average_ = true; }
 
-  // Opens a table below the head, where none is open.
+  // Opens a table below the head, if none is open.
   void open(RunFacts& facts) {
     if (open_) return;
     open_ = true;
@@ -122,7 +122,7 @@ class TextTables {
   TimeUnit unit_ = TimeUnit::kUnsaid;
 };
 
-// Owns the place in the log: the line at hand, and the row that waits for the rest of its values.
+// Stores the place in the log: the current line, and the row that waits for its other values.
 class TextReader {
  public:
   std::vector<RawTable> read(std::string_view text) {
@@ -201,14 +201,14 @@ class TextReader {
     finish_row();
   }
 
-  // Says of a line that looks like a row what it lacks.
+  // Notes the error in a line that looks like a row.
   void stray(const std::string& what) {
     strays_.push_back("line " + std::to_string(line_) + ": " + what + ": not read");
   }
 
   // Lines around rows --------------------------------------------------------------------------
 
-  // Begins another run where a line about it comes behind a table's rows.
+  // Begins another run if a line about a run follows a table's rows.
   void begin_run() {
     if (!tables_.is_open() && tables_.head()) return;
     drop_torn();
@@ -216,8 +216,8 @@ class TextReader {
     facts_.begin_run();
   }
 
-  // Takes NCCL's environment: its own lines may come amid the rows that they are of, a command and
-  // an export stand ahead.
+  // Takes NCCL's environment: its own lines may be among the rows of their run, a command and an
+  // export come before.
   void learn_settings(const std::string& line) {
     const StatedSettings stated = settings_in(line);
     if (stated.values.empty()) return;
@@ -255,13 +255,13 @@ class TextReader {
     }
     if (has("...")) facts_.take_cut();
     if (const auto fact = fact_of(tokens, line)) {
-      // Between the head and its rows a fact changes nothing about the head.
+      // A fact between the head and its rows does not change the head.
       begin_run();
       facts_.take(*fact);
     }
   }
 
-  // Leaves out the sizes that rows call wrong, if any row does.
+  // Removes the sizes of rows that failed the check, if there are any.
   void fail_check(const Tokens& tokens) {
     RawTable& raw = tables_.last();
     raw.table.failed |= std::ranges::none_of(raw.rows, wrong_somewhere);
@@ -271,7 +271,7 @@ class TextReader {
 
   TextTables tables_;
   RunFacts facts_;
-  std::vector<std::string> strays_;  // sentences on lines that look like rows and are not read
+  std::vector<std::string> strays_;  // sentences on ignored lines that look like rows
   std::optional<TornRow> torn_;
   int line_ = 0;
 };

@@ -25,7 +25,7 @@ std::size_t columns_of(const LogHead& head) {
   return count;
 }
 
-// True if the words from `at` on begin with a time of that size and its algbw.
+// Returns true if the words from `at` begin with a time of that size and its algbw.
 bool first_is_time(const LogHead& head, const Tokens& rest, std::size_t at, Bytes size) {
   const auto& place = head.places.front();
   const auto column = std::ranges::find(place, LogColumn::kAlg);
@@ -49,9 +49,8 @@ struct RowLead {
   bool glued = false;  // NCCL's line begins in the last word
 };
 
-// Reads the operation and the root; nothing: the root is missing. An operation is never a number:
-// under its head may be a blank, as may be under the root's. Then the row is as long as the times
-// alone, and size / algbw is the time without it.
+// Reads the operation and the root; nullopt: the root is missing. An operation is never a number.
+// Both may be blank: then the row has only times, and size / algbw is the time without a root.
 std::optional<RowLead> row_lead_of(const LogHead& head, const Tokens& rest, Bytes size) {
   RowLead lead;
   if (head.redop && !rest.empty() && !number_of<double>(rest[0]) && rest[0] != "N/A") {
@@ -116,7 +115,7 @@ std::optional<TornRow> TornRow::begin(const LogHead& head, const Tokens& tokens,
   torn.row_.root = lead->root;
   const std::string_view last = tokens[at + lead->words - 1];
   at += lead->words;
-  // Tests that measure in place only leave 32 blanks.
+  // Tests that measure only in place leave 32 blanks.
   if (at < tokens.size() && head.places.size() == 2) {
     const auto gap = static_cast<std::size_t>(tokens[at].data() - last.data()) - last.size();
     torn.in_place_only_ = gap >= 32;
@@ -128,12 +127,12 @@ std::optional<TornRow> TornRow::begin(const LogHead& head, const Tokens& tokens,
 }
 
 bool TornRow::append(const Tokens& tokens, bool noise) {
-  // The rest of a torn row has the same words ahead of it as its begin: "worker-0 |".
+  // The rest of a torn row repeats the words before its beginning: "worker-0 |".
   const bool led = tokens.size() > lead_ && !noise && !is_value(tokens[0]);
   return append_from(tokens, led ? lead_ : 0, noise);
 }
 
-// Adds the values from token `at` on, up to the first word that is none.
+// Adds the values from token `at`, up to the first word that is not a value.
 bool TornRow::append_from(const Tokens& tokens, std::size_t at, bool noise) {
   bool some = false;
   for (; at < tokens.size() && values_.size() < wanted_; ++at) {
@@ -152,7 +151,7 @@ bool TornRow::append_from(const Tokens& tokens, std::size_t at, bool noise) {
   return some || noise;
 }
 
-// Adds a number with NCCL's host name glued to it. False: the word is none.
+// Adds a number with NCCL's host name glued to it. Returns false if there is no number.
 bool TornRow::append_glued(std::string_view word, bool first) {
   double value = 0;
   const auto [stop, error] =
@@ -177,7 +176,7 @@ std::optional<LogRow> TornRow::finish() const {
   bool measured = false;
   for (std::size_t p = in_place_only_ ? 1 : 0; p < head_->places.size(); ++p) {
     const auto& place = head_->places[p];
-    // Cut off in the middle of a measurement: its last word may be half a number.
+    // The row ends inside a measurement: its last word may be half a number.
     if (next + place.size() > values_.size()) break;
     for (const LogColumn column : place) put(column, values_[next++], p == 0, row);
     measured = true;

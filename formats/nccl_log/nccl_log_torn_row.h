@@ -1,5 +1,5 @@
-// One row of a printed table. NCCL's own lines can tear it ("... sum  -1n013:161:161 [0] NCCL
-// INFO ..."): it then waits for the rest of its values.
+// One row of a printed table. NCCL's own lines can tear it ("... sum  -1n013:161:161 [0] NCCL INFO
+// ..."): it then waits for the rest of its values.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,16 @@
 
 namespace syncline::calibrate {
 
-// Returns the place in a line where a row begins, with two integers and a type, or their number.
+// Returns the index of the word that begins a row, two integers and a type, or the number of words.
 std::size_t row_at(const Tokens& tokens);
-// True for the words of a row whose type nobody knows: "1048576 262144 fp6 ...", figures behind it.
+// Returns true for a row of an unknown type, with figures after it: "1048576 262144 fp6 ...".
 bool is_row_of_unknown_type(const Tokens& tokens);
 
-// Owns a row as far as it has come.
+// Stores a row and the values read so far.
 class TornRow {
  public:
-  // Begins the row at `at` of a line; nothing: it lacks the root that its head promises. `noise`:
-  // NCCL itself wrote into the line. The head outlives the row.
+  // Begins the row at `at` of a line; nullopt: it lacks the root that its head has. `noise`: NCCL
+  // itself wrote into the line. The head must outlive the row.
   static std::optional<TornRow> begin(const LogHead& head, const Tokens& tokens, std::size_t at,
                                       int line, bool noise);
 
@@ -31,9 +31,9 @@ class TornRow {
   bool append(const Tokens& tokens, bool noise);
   bool complete() const { return values_.size() == wanted_; }
   int line() const { return row_.line; }
-  // Says of the row that its rest never came: what is whole of it counts.
+  // Notes that the rest of the row is missing; its whole measurements count.
   void cut_off();
-  // Returns the row with the measurements that are whole; nothing where none is.
+  // Returns the row with its whole measurements; nullopt if there are none.
   std::optional<LogRow> finish() const;
 
  private:
@@ -44,7 +44,7 @@ class TornRow {
 
   const LogHead* head_;
   LogRow row_;
-  std::size_t lead_ = 0;  // words ahead of the row in its line
+  std::size_t lead_ = 0;  // words before the row in its line
   bool in_place_only_ = false;
   std::vector<std::string> values_;
   std::size_t wanted_ = 0;  // values of a whole row

@@ -11,7 +11,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Takes out "[3]", which mpiexec -prepend-rank puts ahead of each piece of a line.
+// Removes "[3]", which mpiexec -prepend-rank puts before each piece of a line.
 void drop_ranks(std::string& text) {
   for (std::size_t at = text.find('['); at != text.npos; at = text.find('[', at + 1)) {
     std::size_t end = at + 1;
@@ -82,7 +82,7 @@ std::string plain_line(std::string_view line) {
     const std::size_t at = text.find(mark);
     if (at != std::string::npos && at < 64) text.erase(0, at + mark.size());
   }
-  // srun -l, padded from 10 tasks on: " 2: ".
+  // srun -l pads numbers of 10 tasks or more: " 2: ".
   std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
   std::size_t digits = begin;
   while (digits < text.size() && is_digit(text[digits])) ++digits;

@@ -9,20 +9,20 @@ namespace syncline::calibrate {
 
 using Tokens = std::vector<std::string_view>;
 
-// Takes out colours and what launchers put ahead of a line: "[1,0]<stdout>:", " 2: ".
+// Removes colours and launchers' prefixes of a line: "[1,0]<stdout>:", " 2: ".
 std::string plain_line(std::string_view line);
-// Makes words of the cells of CSV and Markdown; of an empty one "-" stays.
+// Returns the cells of CSV and Markdown as words; an empty cell becomes "-".
 std::string separated(std::string text);
 // Divides a line at its blanks.
 Tokens split_words(std::string_view line);
-// Lists the words before `end`, the nearest first.
+// Returns the words before `end`, the nearest first.
 std::vector<std::string> words_before(const Tokens& tokens, std::size_t end);
-// Takes the '#' from a label.
+// Removes the '#' of a label.
 std::string_view bare(std::string_view label);
 // True if NCCL itself wrote into the line.
 bool is_nccl_line(std::string_view line);
 
-// True for words in place of an amount where a measurement went wrong: "nan", "-inf", "-3.5".
+// Returns true for words in place of a failed measurement's amount: "nan", "-inf", "-3.5".
 bool is_bad_amount(std::string_view word);
 // Returns half a unit of the last digit of a printed number: 0.005 for "12.34".
 double half_unit(std::string_view word);

@@ -1,5 +1,5 @@
-// A scenario: workload, cluster, strategies and what to vary, as plain data in SI units.
-// formats/input reads it from JSON.
+// A scenario: workload, cluster, strategies and a sweep, as plain data in SI units. formats/input
+// reads it from JSON.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@
 
 namespace syncline {
 
-// A sweep point: dotted path -> the value that it takes (JSON text as the user wrote it).
+// A sweep point: dotted path -> its value (JSON text as the user wrote it).
 using SweepPoint = std::vector<std::pair<std::string, Json>>;
 
-// A figure somebody published for one row.
+// A published figure for one row.
 struct Published {
   std::string strategy;
   SweepPoint sweep;                  // the part of the sweep that names the row
@@ -43,8 +43,8 @@ struct Calibration {
   std::vector<Parameter> parameters;
   // Sweep paths: every combination of their values is fitted on its own. Empty: one fit for all.
   std::vector<std::string> each;
-  std::string leave_out;  // empty, "row", or a sweep path: what is left out in turn
-  // Why the rows to predict lie beyond what the calibrated ones can tell; empty where they do not.
+  std::string leave_out;  // empty, "row", or a sweep path: its rows are left out in turn
+  // Reason why the calibrated rows cannot tell about those to predict; empty: they can.
   std::string out_of_range;
 };
 
@@ -62,22 +62,22 @@ struct Scenario : Job {
   std::vector<Scenario> others;
 };
 
-// The strategy of that name, or nullptr.
+// Returns the strategy of that name, or nullptr.
 const Strategy* find_strategy(const Scenario& scenario, std::string_view name);
 
-// All combinations of the sweep's values, the first key outermost; one empty point without a sweep.
+// Returns all points of the sweep, the first key outermost; one empty point without a sweep.
 std::vector<SweepPoint> sweep_points(const Scenario& scenario);
 
-// The points of a sweep, each made when it is asked for: a million of them take no memory.
+// The points of a sweep, each made on demand: a million of them take no memory.
 
 class Sweep {
  public:
   Sweep() = default;  // one point, without values
   explicit Sweep(const Scenario& scenario);
 
-  // At least 1.
+  // Returns the number of points, at least 1.
   std::size_t size() const;
-  // All combinations of the axes' values, the first axis outermost. Requires index < size().
+  // Returns one combination; the first axis is outermost. Requires index < size().
   SweepPoint point(std::size_t index) const;
 
  private:

@@ -5,10 +5,10 @@
 
 namespace syncline {
 
-// The number that its first so many significant digits stand for: 123456 in four is 123500.
+// Returns a number rounded to `digits` significant digits: 123456 in four is 123500.
 double significant(double value, int digits);
 
-// "0.25", "1.2e+06": so many significant digits, without zeros behind.
+// Returns a number as text with `digits` significant digits, without trailing zeros: "1.2e+06".
 std::string short_text(double value, int digits);
 
 }  // namespace syncline

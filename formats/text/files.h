@@ -1,5 +1,5 @@
-// Files and what else a path may name: pipes, devices, links. Reading never waits for ever, and
-// writing never puts a file in the place of something else.
+// Files and other targets of a path: pipes, devices, links. Reading never waits for ever, and
+// writing never replaces anything else by a file.
 #pragma once
 
 #include <chrono>
@@ -11,38 +11,38 @@
 
 namespace syncline {
 
-// How long the other end of a named pipe has to come.
+// Time limit for the other end of a named pipe to open.
 inline constexpr std::chrono::milliseconds kPipeWaitLimit{5000};
 
-// The whole file, at most `most` bytes; `kind` says in messages what was expected ("a JSON file").
-// Throws InputError for one that is missing, a folder, too large, not to be opened, or a pipe into
-// which nobody writes.
+// Returns the whole file, at most `most` bytes; `kind` names the expected file in messages ("a JSON
+// file"). Throws InputError if it is missing, a folder, too large, cannot be opened, or is a pipe
+// without a writer.
 std::string read_text_file(const std::string& path, std::string_view kind,
                            long long most = kLargestFile,
                            std::chrono::milliseconds wait_limit = kPipeWaitLimit);
 
-// Remembers a file that is read in another way: read_text_file does by itself. What was read is not
-// written any more (write_file, expect_writable), by whatever name, until it `may_be_replaced`, or
-// all is forgotten: a new command begins.
+// Remembers a file that was read; read_text_file calls it. Such a file is not written (write_file,
+// expect_writable), by any name, until `may_be_replaced`, or until a new command calls
+// forget_what_was_read.
 void note_read(const std::string& path);
 void may_be_replaced(const std::string& path);
 void forget_what_was_read();
 
-// Throws InputError where two paths of a command's outputs lead to one file, whose first content
-// would be lost. Empty ones are none.
+// Throws InputError if two output paths of a command lead to one file: its first content would be
+// lost. Ignores empty paths.
 void expect_different(const std::vector<std::string>& paths);
 
-// All of standard input, at most kLargestFile bytes. Throws InputError.
+// Returns all of standard input, at most kLargestFile bytes. Throws InputError.
 std::string read_standard_input();
 
-// A file is there whole or not at all: written beside `path` and renamed, with the mode and, where
-// that is allowed, the owner of the file that was there. A link stays, the file that it leads to is
-// written. A device, a pipe and what /dev/stdout or /dev/fd/N names is written into. Throws
-// MachineError naming the path, InputError where that was read; an old file is kept then.
+// Writes a whole file or none: to a temporary file that is renamed to `path`, with the old file's
+// mode and, if allowed, owner. A link stays and its target is written. Writes directly into a
+// device, a pipe, and /dev/stdout or /dev/fd/N. Throws MachineError naming the path, InputError if
+// that was read; an old file is kept then.
 void write_file(const std::string& path, const std::string& content,
                 std::chrono::milliseconds wait_limit = kPipeWaitLimit);
 
-// Throws what write_file would, as far as it can be known without writing: before long work.
+// Checks, without writing, that write_file(path) can succeed. Call it before long work.
 void expect_writable(const std::string& path);
 
 }  // namespace syncline

@@ -9,7 +9,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The library that this code is part of; empty: it is part of a program.
+// Returns the library that contains this code; empty: a program contains it.
 fs::path own_file() {
   static const char mark = 0;
   Dl_info symbol;
@@ -38,7 +38,7 @@ fs::path data_folder(const fs::path& program) {
 }
 
 std::string scenarios_folder() {
-  // Published tables are what no other folder of that name has.
+  // Only this folder of that name has published tables.
   std::error_code error;
   if (fs::is_directory("scenarios/published", error)) return "scenarios";
   return (data_folder() / "scenarios").generic_string();

@@ -1,6 +1,5 @@
-// Where the program's own files lie. They are found from where the program is, and nowhere else: an
-// installed one can be moved with its folders, and needs nothing of the sources.
-//
+// Folders of the program's own files, found only from the program's own location: an installed one
+// can be moved with its folders, and does not need the sources.
 //   installed   PREFIX/bin/syncline   PREFIX/share/syncline    PREFIX/lib/syncline/modules
 //   built       BUILD/syncline        BUILD/share/syncline     BUILD
 #pragma once
@@ -10,24 +9,23 @@
 
 namespace syncline {
 
-// The folder of the program that runs, links followed; for Python's module, of the program that
-// lies in the same package, which is a PREFIX in a wheel.
+// Returns the folder of the running program, links followed; for Python's module, that of the
+// program in the same package, which is a PREFIX in a wheel.
 std::filesystem::path program_folder();
 
-// The folder with scenarios/, for a program in `program`. Where there is none, the one in which an
-// installed program would have it.
+// Returns the folder with scenarios/, for a program in `program`. If there is none, returns its
+// place for an installed program.
 std::filesystem::path data_folder(const std::filesystem::path& program = program_folder());
 
-// The scenarios folder, as messages name it: that of the working directory where it is Syncline's,
-// or else the one that came with the program.
+// Returns the scenarios folder for messages: that of the working directory if it is Syncline's,
+// else the one that came with the program.
 std::string scenarios_folder();
 
-// A scenario as a user names it. One of scenarios/, where the working directory has no such folder,
-// is that which came with the program, if there is one.
+// Returns the path of a scenario that a user names. If the working directory lacks scenarios/, one
+// of that folder is the program's own, if there is one.
 std::string scenario_path(const std::string& named);
 
-// A library that the program loads when it is needed ("libsyncline_mpi.so"); empty: it is not
-// there.
+// Returns a library that the program loads on demand ("libsyncline_mpi.so"); empty: it is missing.
 std::filesystem::path own_library(const std::string& name,
                                   const std::filesystem::path& program = program_folder());
 

@@ -1,5 +1,5 @@
-// Limits of all readers of files. A reader asks them before it parses a text or builds what the
-// text describes. Limits of fabrics are in core/fabric/kinds.h.
+// Limits of all readers of files. A reader checks them before it parses a text or builds its
+// content. Limits of fabrics are in core/fabric/kinds.h.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 
 namespace syncline {
 
-// Returns the number that the whole text is; none if it is more or something else.
+// Returns the whole text as a number; nullopt if it is anything else.
 template <typename Number>
 std::optional<Number> number_in(std::string_view text) {
   Number value = 0;

@@ -5,8 +5,8 @@
 
 namespace syncline {
 
-// Returns a text as a POSIX shell reads it back in one word: quoted if it has other signs than
-// letters, digits and ./_-=,+:@%.
+// Returns a text as one word for a POSIX shell, quoted if it has characters other than letters,
+// digits and ./_-=,+:@%.
 std::string shell_word(const std::string& text);
 
 }  // namespace syncline

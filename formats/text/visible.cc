@@ -44,7 +44,7 @@ std::optional<std::size_t> not_utf8(std::string_view text) {
     for (std::size_t next = at + 1; next <= at + more; ++next) {
       if (!goes_on(text, next)) return at;
     }
-    // What a shorter form or half a pair would say, or a letter past the last.
+    // An overlong form, half of a surrogate pair, or a letter past the last.
     const unsigned second = byte_at(text, at + 1);
     const bool short_form = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
     const bool past = (lead == 0xed && second >= 0xa0) || (lead == 0xf4 && second >= 0x90);
@@ -62,7 +62,7 @@ std::string visible(std::string_view text, std::string_view keep) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     const unsigned char byte = byte_at(text, at);
     const bool control = byte < 0x20 || byte == 0x7f;
-    // U+0080 to U+009F: the same commands in two bytes.
+    // U+0080 to U+009F: the same control characters in two bytes.
     const bool c1 = byte == 0xc2 && at + 1 < text.size() && goes_on(text, at + 1) &&
                     byte_at(text, at + 1) < 0xa0;
     const bool kept = control && keep.find(text[at]) != std::string_view::npos;

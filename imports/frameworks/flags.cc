@@ -1,4 +1,4 @@
-// Flags of a launch: of a command line, or as it was captured.
+// Reads flags of a launch, from a command line or as captured.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMostFlags = 5000;
 
-// Flags of torchrun, torch.distributed.launch and the deepspeed launcher: where ranks run.
+// Flags of torchrun, torch.distributed.launch and the deepspeed launcher, for the ranks' placement.
 const std::set<std::string>& launcher_flags() {
   static const std::set<std::string> names{"--nproc-per-node",    "--nnodes",        "--node-rank",
                                            "--master-addr",       "--master-port",   "--rdzv-id",
@@ -33,20 +33,20 @@ const std::set<std::string>& launcher_flags() {
 
 bool is_flag(const std::string& word) { return word.size() > 2 && word.starts_with("--"); }
 
-// Says if a word is "-m" or the like, and no number below zero.
+// Returns true for a word such as "-m", but not for a number below zero.
 bool is_short_flag(const std::string& word) {
   return word.size() > 1 && word[0] == '-' &&
          std::isalpha(static_cast<unsigned char>(word[1])) != 0;
 }
 
-// "--name=value" without its value, as Megatron spells it.
+// Returns the name in "--name=value", as Megatron spells it.
 std::string name_of_flag(const std::string& word) {
   std::string name = word.substr(0, word.find('='));
   std::ranges::replace(name, '_', '-');
   return name;
 }
 
-// Of "--name=word"; so a switch is turned off.
+// Returns the value of "--name=word"; false turns a switch off.
 Json behind_equals(const std::string& word) {
   if (word == "true" || word == "false") return word == "true";
   return number_or_text(word);
@@ -57,7 +57,7 @@ Json value_of(const std::vector<Json>& values) {
   return values.size() == 1 ? values.front() : Json(values);
 }
 
-// Says if a word is "trainer.devices=8".
+// Returns true for a word such as "trainer.devices=8".
 bool is_override(const std::string& word) {
   const std::size_t equals = word.find('=');
   const std::size_t begin = word.starts_with('+') ? word.find_first_not_of('+') : 0;
@@ -99,7 +99,7 @@ bool looks_like_flags(std::string_view text) {
          (text.substr(begin).starts_with("--") || text.find(" --") != text.npos);
 }
 
-// One word of a list that was quoted as a whole holds words of its own.
+// Splits a word that was quoted as a whole list into its words.
 std::vector<std::string> taken_apart(const std::vector<std::string>& words) {
   std::vector<std::string> all;
   for (const std::string& word : words) {
@@ -115,22 +115,22 @@ std::vector<std::string> taken_apart(const std::vector<std::string>& words) {
 
 std::string base_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// A launch with the flags that it is given.
+// A launch with its flags.
 struct Command {
   const launch::CapturedLaunch* launch = nullptr;
-  std::string program;              // "python"
+  std::string program;              // flags before the script
   std::string script;               // "pretrain_gpt.py"
-  std::vector<std::string> before;  // flags ahead of the script
+  std::vector<std::string> before;  // flags before the script
   Json ahead = Json::object();      // these with their values
   Json flags = Json::object();
-  std::vector<std::string> files;  // words behind it that name settings
+  std::vector<std::string> files;  // words after the script that name settings
   std::vector<std::string> overrides;
 
   std::string name() const {
     const std::string short_script = base_of(script);
     return script.empty() ? program : program.empty() ? short_script : program + " " + short_script;
   }
-  // The command that trains is the job.
+  // Returns the rank of a command; the job is the one that trains.
   auto rank() const {
     const std::string file = base_of(script);
     const bool trains = file.find("train") != file.npos || file.find("tune") != file.npos;
@@ -138,8 +138,8 @@ struct Command {
   }
 };
 
-// Puts the content of captured files in the place of their names, and objects that are written as
-// one word in the place of that.
+// Replaces the names of captured files by their content, and objects that are written as one word
+// by these objects.
 Json with_contents(const Json& value, const std::map<std::string, std::string>& files, int depth) {
   constexpr int kDeepestNames = 4;  // a file names a file
   if (value.is_structured()) {
@@ -199,7 +199,7 @@ Command command_of(const launch::CapturedLaunch& launch) {
   return command;
 }
 
-// Returns the word behind one of these flags, "-np 16" or "--np=16"; empty: there is none.
+// Returns the word after one of these flags, "-np 16" or "--np=16"; empty: there is none.
 std::string word_behind(const std::vector<std::string>& words,
                         std::initializer_list<std::string_view> flags) {
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -213,7 +213,7 @@ std::string word_behind(const std::vector<std::string>& words,
   return "";
 }
 
-// Returns the whole number that a word is; 0: it is none.
+// Returns a word as an integer; 0: it is not one.
 std::int64_t count_in(const std::string& word) {
   const Json number = number_or_text(word);
   const bool whole = number.is_number_integer() && number >= 1 && number <= kMostRanks;
@@ -242,7 +242,7 @@ std::string text_of_file(const std::string& name, const launch::CapturedLaunch& 
   return here ? read_text_file(name, "a hostfile") : "";
 }
 
-// Returns the processes that a launch starts, all nodes together; 0: it does not say.
+// Returns the processes that a launch starts, all nodes together; 0: unknown.
 std::int64_t processes_of(const Command& command) {
   const launch::CapturedLaunch& launch = *command.launch;
   const std::vector<std::string>& words = launch.words;
@@ -282,7 +282,7 @@ std::string listed(const std::vector<std::string>& words, std::size_t most, cons
          (words.size() > most ? " and " + std::to_string(words.size() - most) + " more" : "");
 }
 
-// Names the launches beside the job, and flags of its launcher that are not read.
+// Names the launches that are not the job, and ignored flags of its launcher.
 void say_passed_over(const std::vector<Command>& commands, const Command& job,
                      TrainingCommand& training) {
   constexpr std::size_t kMostNames = 8;
@@ -316,7 +316,7 @@ void say_passed_over(const std::vector<Command>& commands, const Command& job,
 
 std::vector<launch::CapturedLaunch> launches_in_lines(const ShellLines& lines) {
   std::vector<launch::CapturedLaunch> launches;
-  std::vector<std::string> bare;  // lines that are flags and nothing else are one command
+  std::vector<std::string> bare;  // lines that have only flags are one command
   for (const std::vector<std::string>& words : lines.commands) {
     if (is_flag(words[0])) {
       bare.insert(bare.end(), words.begin(), words.end());

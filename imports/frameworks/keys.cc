@@ -10,7 +10,7 @@
 namespace syncline::job::frameworks {
 namespace {
 
-// Finds "a.b.c" from `from`; nothing where a part is no key.
+// Returns the value of "a.b.c" from `from`; nullptr if a part is not a key.
 const Json* found_at(const Json& from, std::string path) {
   const Json* at = &from;
   while (!path.empty()) {
@@ -23,7 +23,7 @@ const Json* found_at(const Json& from, std::string path) {
   return at;
 }
 
-// `around`: the mappings around the value, the innermost last.
+// Returns a value without references. `around`: the mappings around it, the innermost last.
 Json resolved(const Json& value, std::vector<const Json*>& around, int depth) {
   constexpr int kDeepestReferences = 8;
   if (value.is_object()) {

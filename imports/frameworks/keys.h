@@ -1,5 +1,5 @@
-// Keys of a framework's settings, read as Python would: words for true and false count, as flags
-// and YAML in quotes have them.
+// Keys of a framework's settings, read as Python would: words for true and false count, as in flags
+// and quoted YAML.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace syncline::job::frameworks {
 
-// Says if a key has a value that is neither null nor empty.
+// Returns true if a key has a value that is neither null nor empty.
 bool given(const Json& all, const char* key);
 
 std::string lower(std::string text);
 
-// Refuses a file's key.
+// Throws InputError about a file's key.
 [[noreturn]] void fail(const std::string& file, const std::string& key, const std::string& what);
 
 struct Keys {
@@ -22,13 +22,13 @@ struct Keys {
   const std::string& file;
 
   bool on(const char* key, bool otherwise = false) const;
-  // A whole number, also in quotes; `otherwise` if it is not given or "auto".
+  // Returns an integer, also from quotes; `otherwise` if it is not given or "auto".
   std::int64_t size(const char* key, std::int64_t otherwise) const;
   std::string word(const char* key, const std::string& otherwise = "") const;
 };
 
-// Puts values in the place of references to them: "${model.seq_length}", "${.hidden_size}", as
-// OmegaConf has them. What it cannot resolve stays as it is written.
+// Replaces references by their values: "${model.seq_length}", "${.hidden_size}", as OmegaConf does.
+// Leaves those that it cannot resolve.
 Json with_references(const Json& all);
 
 }  // namespace syncline::job::frameworks

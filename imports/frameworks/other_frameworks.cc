@@ -1,5 +1,4 @@
-// Marks by which settings and launches of frameworks that are not read are told from those that
-// are.
+// Marks by which settings and launches of unsupported frameworks are recognised.
 #include <algorithm>
 #include <string_view>
 
@@ -19,7 +18,7 @@ struct OtherFramework {
   bool (*marks)(const Json&);
 };
 
-// In this order: the first that marks it names it.
+// The first framework in this order with a mark gives the name.
 constexpr OtherFramework kOtherFrameworks[] = {
     {"Kubernetes", "give the command of its container",
      [](const Json& json) {

@@ -1,6 +1,6 @@
-// A framework's own settings of the exchange alone, which are a strategy's configuration nearly as
-// they are: Paddle's DistributedStrategy as JSON or as save_to_prototxt writes it (paddlepaddle
-// 2.6.2, distributed_strategy.py), MindSpore's set_auto_parallel_context, Horovod's variables,
+// A framework's settings of only the exchange, which are nearly a strategy's configuration:
+// Paddle's DistributedStrategy as JSON or by save_to_prototxt (paddlepaddle 2.6.2,
+// distributed_strategy.py), MindSpore's set_auto_parallel_context, Horovod's variables,
 // DistributedDataParallel's arguments.
 #include <algorithm>
 #include <cctype>
@@ -22,7 +22,7 @@ struct OwnSettings {
   const char* framework;
   const char* dialect;
   Names marks;
-  Names known;           // by the dialect; empty: it takes all
+  Names known;           // by the dialect; empty: it accepts all
   Names without_effect;  // on a step's time
 };
 
@@ -65,7 +65,7 @@ const std::vector<OwnSettings>& own_settings() {
   return all;
 }
 
-// Keys that change the exchange and are not modelled.
+// Refuses keys that change the exchange and are not modelled.
 void refuse_unmodelled(const Json& json, const std::string& file) {
   const Keys keys{json, file};
   for (const char* key : {"sharding", "pipeline", "tensor_parallel", "a_sync", "fp16_allreduce",
@@ -78,7 +78,7 @@ void refuse_unmodelled(const Json& json, const std::string& file) {
   if (stages != 1) fail(file, "pipeline_stages", "is the layout's: name the model, and --pp");
 }
 
-// Keys of both frameworks that leave the exchange alone.
+// Takes keys of both frameworks that do not change the exchange.
 void take_around(Json& json, const std::string& file, Settings& settings) {
   const Keys keys{json, file};
   if (json.contains("recompute") && keys.on("recompute")) {
@@ -90,7 +90,7 @@ void take_around(Json& json, const std::string& file, Settings& settings) {
   }
   settings.micro_batches = std::max(settings.micro_batches, keys.size("grad_accumulation_step", 0));
   settings.ranks = keys.size("device_num", 0);
-  // The older spelling of comm_fusion by index.
+  // An older spelling of comm_fusion by index.
   if (given(json, "all_reduce_fusion_config")) {
     if (given(json, "comm_fusion")) {
       fail(file, "all_reduce_fusion_config", "given twice, also as 'comm_fusion'");
@@ -108,7 +108,7 @@ bool is_unset(const Json& value) {
   return value.is_null() || value == false || value == 0 || value == "" || value.is_object();
 }
 
-// protobuf's text: "name: value", "name { ... }"; a name that comes again makes a list.
+// Reads protobuf's text: "name: value", "name { ... }"; a repeated name makes a list.
 class TextReader {
  public:
   TextReader(const std::string& text, const std::string& file) : text_(text), file_(file) {}
@@ -154,7 +154,7 @@ class TextReader {
     return number_or_text(plain);
   }
 
-  // Passes over blanks, separators and comments; false: the text is over.
+  // Skips blanks, separators and comments. Returns false at the end of the text.
   bool skip_to_next() {
     while (at_ < text_.size()) {
       const char c = text_[at_];
@@ -204,7 +204,7 @@ std::optional<Settings> of_own_settings(const Json& given_settings, const std::s
     if (!marked) continue;
     Settings settings;
     settings.framework = own.framework;
-    settings.autocast = true;  // if the device has a half precision; none is said
+    settings.autocast = true;  // if the device has a half precision; none is given
     if (!own.known.empty()) {
       refuse_unmodelled(json, file);
       take_around(json, file, settings);

@@ -29,7 +29,7 @@ bool is_torchtitan(const Json& toml) {
       [&](const char* key) { return toml.contains(key) && toml[key].is_object(); });
 }
 
-// Flags that are given beside a file: Megatron's alone are taken one by one.
+// Refuses flags after a file: only Megatron's settings take them.
 void expect_no_flags(const std::string& more, const std::string& name) {
   if (more.empty()) return;
   throw InputError(name + ": flags behind it (" + more +
@@ -47,7 +47,7 @@ Settings with_flags(Json flags, const std::string& more, const std::string& name
   return frameworks::of_megatron(flags, name, script);
 }
 
-// Reads the files that `more` begins with, and takes their names from it.
+// Reads the files at the start of `more`, and removes their names from it.
 std::vector<Json> files_ahead(std::string& more) {
   std::vector<Json> files;
   while (!more.empty() && !more.starts_with("--")) {
@@ -60,8 +60,8 @@ std::vector<Json> files_ahead(std::string& more) {
   return files;
 }
 
-// Reads settings of Hugging Face's libraries in one file, with those of further files and flags
-// behind it.
+// Reads settings of Hugging Face's libraries in one file, with those of the further files and flags
+// in `more`.
 Settings of_hugging_face(const Json& settings, std::string more, const std::string& name) {
   Json arguments = Json::object(), launch = Json::object();
   const auto take = [&](const Json& json) {
@@ -73,7 +73,7 @@ Settings of_hugging_face(const Json& settings, std::string more, const std::stri
   return frameworks::of_hugging_face(arguments, launch, name);
 }
 
-// Reads the YAML of a framework whose trainer has a format of its own.
+// Reads the YAML of a framework with its own format for its trainer.
 std::optional<Settings> of_trainers_yaml(const Json& yaml, std::string more,
                                          const std::string& name) {
   if (frameworks::is_nemo(yaml)) {
@@ -111,7 +111,7 @@ Settings of_yaml(const Json& yaml, const std::string& more, const std::string& n
   throw InputError(name + ": no settings of Megatron's, accelerate's or the Trainer's");
 }
 
-// A Python script says what it does when it runs.
+// Refuses a Python script: its settings exist only when it runs.
 void refuse_python(const std::string& content, const std::string& name) {
   for (const auto& [import, instead] :
        {std::pair{"paddle",
@@ -142,7 +142,7 @@ bool is_hugging_face(const frameworks::TrainingCommand& training) {
          frameworks::has_any(training.flags, {"deepspeed", "deepspeed-config"});
 }
 
-// A script under accelerate, or one with the Trainer's arguments. Its `config` is a file of them.
+// Reads a script under accelerate, or one with the Trainer's arguments; `config` is their file.
 Settings of_launch(const frameworks::TrainingCommand& training, const std::string& more,
                    const std::string& name) {
   Json flags = training.flags;
@@ -169,7 +169,7 @@ Settings of_launch(const frameworks::TrainingCommand& training, const std::strin
   return settings;
 }
 
-// Reads what horovodrun turns into variables (horovod/runner/common/util/config_parser.py).
+// Reads the flags that horovodrun makes variables (horovod/runner/common/util/config_parser.py).
 Settings of_horovodrun(const frameworks::TrainingCommand& training) {
   constexpr double kMiB = 1 << 20;
   const Json& flags = training.launch;
@@ -195,7 +195,7 @@ Settings of_horovodrun(const frameworks::TrainingCommand& training) {
   if (flags.contains("cache-capacity")) config["HOROVOD_CACHE_CAPACITY"] = flags["cache-capacity"];
   Settings settings;
   settings.framework = "Horovod";
-  settings.autocast = true;  // if the device has a half precision; none is said
+  settings.autocast = true;  // if the device has a half precision; none is given
   settings.strategy = {{"dialect", "horovod"}, {"config", std::move(config)}};
   const Json batch = training.flags.value("batch-size", Json());
   if (batch.is_number_integer() && batch >= 1 && batch <= frameworks::kMostSamples) {
@@ -204,7 +204,7 @@ Settings of_horovodrun(const frameworks::TrainingCommand& training) {
   return settings;
 }
 
-// Reads torchtitan's TOML with the flags behind it, which name its keys.
+// Reads torchtitan's TOML, and the launch's flags, which name its keys.
 Settings of_titan_launch(const frameworks::TrainingCommand& training, const std::string& name) {
   Json toml = Json::object();
   for (const char* key : {"job.config-file", "job.config_file"}) {
@@ -257,7 +257,7 @@ std::optional<Settings> of_training(const frameworks::TrainingCommand& training,
   return settings;
 }
 
-// Reads command lines; a script that asks for a shell is to be captured.
+// Reads command lines. Refuses a script that needs a shell: it is to be captured.
 std::optional<Settings> of_lines(const std::string& content, const std::string& more,
                                  const std::string& name, int launch) {
   const bool script = is_script(content, name);
@@ -375,7 +375,7 @@ bool says_auto(const Json& json) {
   return json.is_structured() ? std::ranges::any_of(json, says_auto) : json == "auto";
 }
 
-// What products are in; what the Trainer above fills in is left to the device.
+// Sets the format of products. "auto", which the Trainer fills in, is left to the device.
 void read_precision(const Json& json, Settings& settings) {
   Json& operators = settings.workload["operators"];
   operators = Json::object();
@@ -410,9 +410,9 @@ void read_precision(const Json& json, Settings& settings) {
 
 }  // namespace
 
-// DeepSpeed's JSON: the layout is what it says of tensor and sequence parallelism; the model and a
-// pipeline's stages stand in the script. Source: DeepSpeed edaa7221, deepspeed/runtime/config.py
-// and runtime/tensor_parallel/config.py.
+// Reads DeepSpeed's JSON: the layout is its tensor and sequence parallelism; the model and a
+// pipeline's stages are in the script. Source: DeepSpeed edaa7221, deepspeed/runtime/config.py and
+// runtime/tensor_parallel/config.py.
 Settings of_deepspeed(const Json& json, const std::string& file) {
   Reader reader(json, file, "");
   Settings settings;
@@ -435,7 +435,7 @@ Settings of_deepspeed(const Json& json, const std::string& file) {
   settings.global_batch = size_of(reader, "train_batch_size", kMostSamples);
   read_precision(json, settings);
   Json config = json;
-  // The layout is the workload's.
+  // The layout belongs to the workload.
   for (const char* key : {"tensor_parallel", "sequence_parallel_size", "train_batch_size",
                           "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"}) {
     config.erase(key);

@@ -1,8 +1,8 @@
-// What a framework's own settings tell of a job: its layout, the samples of a step, how gradients
-// are exchanged and, where they describe it, the model. Megatron's flags (a line, or a captured
-// launch) and YAML, torchtitan's TOML, DeepSpeed's JSON and the files and flags of Hugging
-// Face's libraries are read as they are. What changes no step's time is passed over; what is not
-// evaluated, or not known, is named.
+// A job as a framework's own settings describe it: layout, samples of a step, exchange of gradients
+// and, if described, the model. Read as they are: Megatron's flags (a line, or a captured launch)
+// and YAML, torchtitan's TOML, DeepSpeed's JSON, and the files and flags of Hugging Face's
+// libraries. Keys that change no step's time are ignored; keys that are unknown or not evaluated
+// are named.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +23,20 @@ struct Settings {
   // Keys of a scenario's workload: parallel, batch, activation_checkpointing, and with a model its
   // name and operators.
   Json workload = Json::object();
-  std::int64_t global_batch = 0;   // samples a step, all ranks together; 0: not told
-  std::int64_t micro_batches = 0;  // 0: not told
-  Json strategy;                   // as it is configured: dialect and config
-  std::string no_model;    // why they describe none, where that is not plain: "... trains BERT"
-  bool autocast = false;   // parameters and gradients are in fp32 whatever the products are in
-  bool compiled = false;   // by torch.compile
-  std::int64_t ranks = 0;  // processes that the settings start; 0: not told
+  std::int64_t global_batch = 0;   // samples per step, all ranks together; 0: not given
+  std::int64_t micro_batches = 0;  // 0: not given
+  Json strategy;                   // dialect and config
+  std::string no_model;            // reason for a missing model, if not plain: "... trains BERT"
+  bool autocast = false;           // parameters and gradients stay in fp32
+  bool compiled = false;           // by torch.compile
+  std::int64_t ranks = 0;          // processes that the settings start; 0: not given
   std::vector<std::string> assumed;
 };
 
-// `text` is a file of settings or captured launches ("-": standard input), or what stands in one;
-// `more` are flags that win over those of a file; `launch` chooses among launches, by its number;
-// 0: the one that trains. Nothing where it is neither. Throws InputError naming key and value for
-// settings that make no sense, and the framework for those of one that is not read.
+// Reads `text`: a file of settings or captured launches ("-": standard input), or its content.
+// `more`: flags that override the file's; `launch`: number of a launch, 0: the one that trains.
+// Nullopt if `text` is neither. Throws InputError for invalid settings, with key and value, and for
+// a framework that is not supported, with its name.
 std::optional<Settings> read_settings(const std::string& text, const std::string& more = "",
                                       int launch = 0);
 
@@ -49,88 +49,88 @@ inline constexpr std::int64_t kMostSamples = 1 << 30;
 
 // The launch that trains.
 struct TrainingCommand {
-  Json flags = Json::object();   // with the content of captured files in place of their names
+  Json flags = Json::object();   // with the content of captured files instead of their names
   std::string program;           // "torchrun"
   std::string script;            // "pretrain_gpt.py"
-  Json launch = Json::object();  // flags ahead of the script
-  std::vector<Json> settings;    // files behind it: their content, or the name of one not captured
-  // Keys of these files and their values: "trainer.devices=8", as Hydra and OmegaConf take them.
+  Json launch = Json::object();  // flags before the script
+  std::vector<Json> settings;    // files after the script: content, or the name if not captured
+  // Overrides of these files' keys: "trainer.devices=8", as Hydra and OmegaConf take them.
   std::vector<std::pair<std::string, std::string>> overrides;
-  std::int64_t ranks = 0;                          // processes that it starts; 0: it does not say
+  std::int64_t ranks = 0;                          // processes that it starts; 0: not given
   std::vector<std::string> around;                 // words of srun or mpirun
-  std::map<std::string, std::string> environment;  // of a captured one
-  std::vector<std::string> said;                   // what was chosen, and what was passed over
+  std::map<std::string, std::string> environment;  // of a captured launch
+  std::vector<std::string> said;                   // notes on chosen and ignored parts
 };
-// `chosen` counts from 1; 0: the one that trains.
+// Returns the launch with number `chosen`, from 1; 0: the one that trains.
 TrainingCommand training_command(const std::vector<launch::CapturedLaunch>& launches, int chosen);
 
-// Returns the settings that a launch names as one, with its overrides and its flags that name keys:
-// "--trainer.devices 8".
+// Returns all settings that a launch names, merged, with its overrides and its flags that name
+// keys: "--trainer.devices 8".
 Json with_overrides(const TrainingCommand& training);
 
-// Each command of some lines as a launch.
+// Returns each command of some lines as a launch.
 std::vector<launch::CapturedLaunch> launches_in_lines(const ShellLines& lines);
 
-// Flags of a line by their names without the dashes, "--seq-length 8192" as a number, "--swiglu" as
-// true; several values as a list. A flag that stands twice has its last value.
+// Returns flags of a line by names without dashes: "--seq-length 8192" as a number, "--swiglu" as
+// true, several values as a list. The last of repeated flags wins.
 Json flags_of(const std::string& text);
 
-// Whether flags are Megatron's, of which one at least says so.
+// Returns true if flags are Megatron's; at least one must be specific to it.
 bool marks_megatron(const Json& flags);
 
-// `script`: the program that takes the flags, where that is known.
+// Reads Megatron's flags. `script`: the program that takes them, if known.
 Settings of_megatron(const Json& flags, const std::string& file, const std::string& script = "");
 
-// Megatron's own YAML, whose mappings one in the other become flags, the configuration's own names
+// Megatron's own YAML: keys of nested mappings become flags; names of the configuration become
 // Megatron's flags.
 bool is_megatron_yaml(const Json& yaml);
 Json flags_of_yaml(const Json& yaml);
-// Megatron-Bridge's run_config.yaml: each section by its own rules. Adds what was passed over.
+// Reads Megatron-Bridge's run_config.yaml, section by section. Notes ignored parts in `said`.
 bool is_bridge_yaml(const Json& yaml);
 Json flags_of_bridge(const Json& yaml, const std::string& file, std::vector<std::string>& said);
-// "settings of NeMo, which ...: give ...", where settings, or a launch, bear the mark of another
-// framework. Empty: they do not.
+// Returns "settings of NeMo, which ...: give ..." if settings, or a launch, are marked as another
+// framework's; else empty.
 std::string other_framework(const Json& settings);
 std::string other_program(const TrainingCommand& training);
 
-// NeMo's YAML of a Megatron model and gpt-neox', with flags of Megatron's that win.
+// Reads NeMo's YAML of a Megatron model, and gpt-neox's; flags of Megatron in `more` win.
 bool is_nemo(const Json& yaml);
 Settings of_nemo(const Json& yaml, const Json& more, const std::string& file);
 bool is_neox(const Json& yaml);
 Settings of_neox(const Json& yaml, const Json& more, const std::string& file);
-// YAML of LightningCLI, and of Composer as llm-foundry has it.
+// Reads YAML of LightningCLI, and of Composer in llm-foundry's form.
 bool is_lightning(const Json& yaml);
 Settings of_lightning(const Json& yaml, const std::string& file);
 bool is_composer(const Json& yaml);
 Settings of_composer(const Json& yaml, const std::string& file);
 
-// Settings of an exchange alone, by their names: Paddle's, MindSpore's, Horovod's, PyTorch's.
+// Reads settings of an exchange alone, by their names: Paddle's, MindSpore's, Horovod's, PyTorch's.
 std::optional<Settings> of_own_settings(const Json& json, const std::string& file);
-// Paddle's DistributedStrategy as save_to_prototxt writes it.
+// Reads Paddle's DistributedStrategy as save_to_prototxt writes it.
 Settings of_prototxt(const std::string& text, const std::string& file);
 
-// A mapping's own mapping of that name; an empty one where there is none.
+// Returns the mapping at `key`; an empty one if there is none.
 const Json& section_of(const Json& all, const char* key);
 // Names flags as files name the same settings: "batch-size" as "batch_size".
 Json underscored(const Json& flags);
 bool has_any(const Json& json, std::initializer_list<const char*> keys);
-// Finds a text with this beginning under any key of this name, at any depth.
+// Returns true if any key of this name, at any depth, has a text that begins with `begin`.
 bool any_under(const Json& json, std::string_view key, std::string_view begin);
 
 Settings of_torchtitan(const Json& toml, const std::string& file);
 Settings of_deepspeed(const Json& json, const std::string& file);
-// Hugging Face's libraries: keys of accelerate's YAML, and of TrainingArguments and the files that
-// other trainers put around them.
+// Returns true for files of Hugging Face's libraries: accelerate's YAML; TrainingArguments, alone
+// or inside other trainers' files.
 bool is_accelerate(const Json& json);
 bool is_trainer(const Json& json);
-// Reads TrainingArguments beside accelerate's settings; either may be an empty object.
+// Reads TrainingArguments together with accelerate's settings; either may be an empty object.
 Settings of_hugging_face(const Json& arguments, const Json& launch, const std::string& file);
-// Takes the model of a name such as "meta-llama/Llama-3.1-8B", if it is known.
+// Sets the model by a name such as "meta-llama/Llama-3.1-8B", if it is known.
 void take_model_named(const std::string& name, Settings& settings);
 // Returns the flags of accelerate's launch as its YAML has them.
 Json launch_settings(const Json& flags, const std::string& file);
-// Of DeepSpeed's configuration what the Trainer fills in by the width of the model (accelerate
-// 16cb6eb8, accelerator.py).
+// Fills in the sizes of DeepSpeed's configuration that the Trainer derives from the model's width
+// (accelerate 16cb6eb8, accelerator.py).
 void fill_auto_sizes(std::int64_t hidden, Json& config, std::vector<std::string>& assumed);
 
 }  // namespace frameworks

@@ -13,7 +13,7 @@ constexpr std::size_t kMostWords = 20000;
 
 bool of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// Says if a word is NAME=value.
+// Returns true for a word NAME=value.
 bool assigns(const std::string& word) {
   const std::size_t equals = word.find('=');
   if (equals == word.npos || equals == 0) return false;
@@ -100,7 +100,7 @@ class LineReader {
     ++at_;
   }
 
-  // Keeps what begins with '$' or '`' as it is written; "$@" is nothing.
+  // Keeps a word that begins with '$' or '`' as it is written; "$@" is dropped.
   void variable() {
     const std::size_t begin = at_++;
     if (text_[begin] == '$' && at_ < text_.size() && (text_[at_] == '@' || text_[at_] == '*')) {
@@ -123,7 +123,7 @@ class LineReader {
     }
   }
 
-  // Returns the place behind what opens here.
+  // Returns the place after the end of the part that opens here.
   std::size_t behind_closing(char opens, char closes) const {
     int depth = 0;
     for (std::size_t at = at_; at < text_.size(); ++at) {
@@ -146,7 +146,7 @@ class LineReader {
     drops_ = true;
   }
 
-  // Adds a letter of a word, counting lines that are quoted.
+  // Adds a letter of a word, and counts lines inside quotes.
   void keep(char c) {
     line_ += c == '\n' ? 1 : 0;
     add(c);
@@ -185,8 +185,8 @@ class LineReader {
   std::size_t read_ = 0;  // words
   int line_ = 1;
   std::string word_;
-  bool open_ = false;   // a word, empty or not
-  bool drops_ = false;  // the next word is a redirection's
+  bool open_ = false;   // a word is open, empty or not
+  bool drops_ = false;  // the next word belongs to a redirection
   std::vector<std::string> words_;
   ShellLines lines_;
 };

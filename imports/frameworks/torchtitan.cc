@@ -1,4 +1,4 @@
-// torchtitan's TOML. Source: pytorch/torchtitan 000204a4, torchtitan/config/job_config.py,
+// Reads torchtitan's TOML. Source: pytorch/torchtitan 000204a4, torchtitan/config/job_config.py,
 // distributed/pipeline.py (stages of a schedule, layers of a stage) and models/llama3.
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 namespace syncline::job::frameworks {
 namespace {
 
-// A section's key, where an older configuration may have it in another section under another name.
+// A key and its section; an older configuration may have other names for both.
 struct Place {
   const char* section;
   const char* key;
@@ -20,7 +20,7 @@ class Sections {
  public:
   Sections(const Json& toml, const std::string& file) : toml_(toml), file_(file) {}
 
-  // The section that has the key; nothing: none has.
+  // Returns the section that has the key; nullptr: none.
   const Place* find(const std::vector<Place>& places) const {
     for (const Place& place : places) {
       const auto section = toml_.find(place.section);
@@ -61,14 +61,14 @@ std::vector<Place> degree(const char* key) {
 struct Schedules {
   const char* name;
   const char* word;     // workload.parallel.schedule
-  std::int64_t stages;  // a rank, where no layers a stage are given
+  std::int64_t stages;  // per rank, if no layers per stage are given
 };
 constexpr std::array<Schedules, 4> kSchedules{{{"1F1B", "1f1b", 1},
                                                {"GPipe", "gpipe", 1},
                                                {"Interleaved1F1B", "interleaved", 2},
                                                {"InterleavedZeroBubble", "interleaved", 2}}};
 
-// torchtitan's flavors that are rows here.
+// A flavor of torchtitan, and its architecture here.
 struct Flavor {
   const char* model;
   const char* flavor;
@@ -92,7 +92,7 @@ const operators::Architecture* row_of(const Sections& toml) {
   return nullptr;
 }
 
-// Stages by the layers of each: the embedding and the head count as one layer more each.
+// Returns the stages by the layers of each; the embedding and the head count as one layer each.
 std::int64_t stages_of(const Sections& toml, std::int64_t pipeline, std::int64_t usual) {
   const Place each{"parallelism", "pipeline_parallel_layers_per_stage"};
   const std::int64_t layers_a_stage = toml.size({each}, 0, 1, operators::kMostLayers);
@@ -138,7 +138,7 @@ void read_pipeline(const Sections& toml, Json& parallel, Settings& settings) {
   if (stages == 1 && std::string(known->word) != "interleaved") parallel["schedule"] = known->word;
 }
 
-// Samples of a rank's micro-batch, and how many of these a step has.
+// Reads the samples of a rank's micro-batch, and the number of micro-batches in a step.
 void read_batches(const Sections& toml, bool pipelined, Settings& settings) {
   const Place local{"training", "local_batch_size"}, older{"training", "batch_size"};
   std::int64_t samples = toml.size({local, older}, 0, 1, kMostSamples);
@@ -147,7 +147,7 @@ void read_batches(const Sections& toml, bool pipelined, Settings& settings) {
   if (samples == 0) return;
   if (settings.global_batch == 0) settings.micro_batches = 1;
   if (pipelined) {
-    // A pipeline cuts its samples into micro-batches of its own.
+    // A pipeline divides its samples into its own micro-batches.
     const Place size{"parallelism", "pipeline_parallel_microbatch_size"};
     const std::int64_t each = toml.size({size}, 1, 1, kMostSamples);
     if (samples % each != 0) {
@@ -160,15 +160,15 @@ void read_batches(const Sections& toml, bool pipelined, Settings& settings) {
   settings.workload["batch"] = samples;
 }
 
-// The modules that torchtitan wraps, and which of them are not gathered again by "default".
+// The modules that torchtitan wraps, and those that "default" does not gather again.
 struct Wrapped {
   Json units;
   Json kept;
 };
 
-// From 0.2 on (distributed/fsdp.py in 0.3, models/llama3/infra/parallelize.py before) the norm and
-// the head are one unit, with the embedding where that shares its weight, which "always" alone
-// gathers again. In 0.1 embedding, norm and head are the root's, and the last layer stays.
+// Returns the units. Since 0.2 (distributed/fsdp.py in 0.3, models/llama3/infra/parallelize.py
+// before) norm, head and a tied embedding are one unit; only "always" gathers it again. In 0.1 all
+// three are the root's, and the last layer stays gathered.
 Wrapped wrapped(const Sections& toml, std::vector<std::string>& assumed) {
   const bool newer = toml.find({{"compile", "enable"},
                                 {"model", "hf_assets_path"},
@@ -196,7 +196,7 @@ Wrapped wrapped(const Sections& toml, std::vector<std::string>& assumed) {
   return {{{"model.norm", "lm_head"}, "model.layers.*", "model.embed_tokens"}, {"model.norm"}};
 }
 
-// Shards of data parallelism, dealt out with the sequence's; replicas alone are DDP's.
+// Returns the strategy: shards are divided with the sequence's; replicas without shards use DDP.
 Json strategy_of(const Sections& toml, const Json& parallel, std::vector<std::string>& assumed) {
   const Place place{"parallelism", "fsdp_reshard_after_forward"};
   const std::string reshard = toml.word({place}, "default");
@@ -251,7 +251,7 @@ Settings of_torchtitan(const Json& json, const std::string& file) {
   Json parallel = Json::object();
   const std::int64_t tensor = toml.size(degree("tensor_parallel_degree"), 1);
   if (tensor > 1) parallel["tensor"] = tensor;
-  // Norms and residuals are cut with it unless that is turned off.
+  // Norms and residuals are cut with it unless the setting is off.
   if (tensor > 1) parallel["sequence"] = true;
   const std::int64_t context = toml.size(degree("context_parallel_degree"), 1);
   if (context > 1) parallel["context"] = context;

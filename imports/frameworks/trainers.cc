@@ -1,5 +1,5 @@
-// Trainers of PyTorch around its own strategies: Lightning and MosaicML's Composer.
-// Sources: lightning 2.6 (pytorch/strategies, fabric/plugins/precision), mosaicml 0.28
+// Reads PyTorch trainers that use its own strategies: Lightning and MosaicML's Composer. Sources:
+// lightning 2.6 (pytorch/strategies, fabric/plugins/precision), mosaicml 0.28
 // (utils/parallelism.py, distributed/mosaic_parallelism.py, trainer/trainer.py), llm-foundry 0.22
 // (models/mpt/configuration_mpt.py).
 #include <algorithm>
@@ -19,7 +19,7 @@ std::size_t marks_in(const Json& json, std::initializer_list<const char*> keys) 
       std::ranges::count_if(keys, [&](const char* key) { return json.contains(key); }));
 }
 
-// Products' format of a word for precision, and whether parameters stay in fp32.
+// Format of products for a precision, and true if parameters stay in fp32.
 struct Products {
   std::string dtype = "fp32";
   bool mixed = false;
@@ -66,7 +66,7 @@ LightningStrategy strategy_in(const Json& trainer, const std::string& file) {
   return {short_name(strategy["class_path"].get<std::string>()), section_of(strategy, "init_args")};
 }
 
-// Lightning's no_sync goes around all but the last micro-batch, for this strategy alone.
+// Returns DDP's configuration. Only here no_sync covers all but the last micro-batch.
 Json lightning_ddp(const LightningStrategy& strategy, const std::string& file, Settings& settings) {
   Json config{{"no_sync", true}};
   if (strategy.name.ends_with("find_unused_parameters_true")) {
@@ -122,7 +122,7 @@ Json lightning_fsdp(const LightningStrategy& strategy, const Products& products,
   return {{"dialect", "fsdp"}, {"config", std::move(config)}};
 }
 
-// DeepSpeed's configuration as Lightning's strategy makes it.
+// Returns DeepSpeed's configuration as Lightning's strategy makes it.
 Settings lightning_deepspeed(const LightningStrategy& strategy, const Products& products,
                              std::int64_t steps, const std::string& file) {
   const Keys arguments{strategy.arguments, file};
@@ -157,7 +157,7 @@ Settings lightning_deepspeed(const LightningStrategy& strategy, const Products& 
   return of_deepspeed(config, file);
 }
 
-// Finds the samples a rank and pass among the data's arguments.
+// Returns the samples per rank and pass from the data's arguments.
 std::int64_t batch_in(const Json& data, const std::string& file) {
   if (!data.is_object()) return 0;
   for (const char* key : {"batch_size", "train_batch_size", "micro_batch_size"}) {
@@ -174,7 +174,7 @@ bool any_of_names(const std::string& name, std::initializer_list<std::string_vie
   return std::ranges::find(names, name) != names.end();
 }
 
-// Composer's model by its sizes, or by its name.
+// Sets Composer's model by its sizes, or by its name.
 void take_composer_model(const Json& model, Settings& settings, const std::string& file) {
   const Keys keys{model, file};
   const std::string name =
@@ -317,7 +317,7 @@ Settings of_lightning(const Json& yaml, const std::string& file) {
 
 bool is_composer(const Json& yaml) {
   const Json& all = parameters_of(yaml);
-  // OLMo has names of Composer's, and a section of its own.
+  // OLMo shares names with Composer, and has a section of its own.
   return !all.contains("fsdp") &&
          marks_in(all, {"global_train_batch_size", "device_train_microbatch_size", "fsdp_config",
                         "max_duration", "train_loader", "eval_loader", "algorithms"}) >= 2 &&

@@ -27,7 +27,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
   throw InputError(trace.path + ": " + what);
 }
 
-// Ranks at even steps, of which torch wrote the first ones.
+// Returns ranks at even steps; torch wrote only the first of them.
 std::vector<int> continued(const std::vector<int>& first, int size) {
   if (first.size() < 2 || size < static_cast<int>(first.size())) return {};
   const std::int64_t step = std::int64_t{first[1]} - first[0];
@@ -92,7 +92,7 @@ bool refused_overlap(Role a, Role b) {
   return (cuts(a) && cuts(b)) || (!context && ((cuts(a) && levels(b)) || (levels(a) && cuts(b))));
 }
 
-// Two ways of cutting a job share one rank, this trace's.
+// Refuses overlaps: two ways of cutting a job share only one rank, this trace's.
 void check_overlaps(const Trace& trace, const std::vector<RankGroup>& all) {
   constexpr std::size_t kMostGroups = 1000;  // of one rank
   std::vector<RankGroup> groups;
@@ -118,7 +118,7 @@ void check_overlaps(const Trace& trace, const std::vector<RankGroup>& all) {
   }
 }
 
-// What a group's collectives are, where no word says what it is for.
+// Counts of a group's collectives, which show its role if no description does.
 struct Use {
   std::size_t all = 0, messages = 0, swaps = 0;
   std::size_t scattered = 0, reduced = 0;  // in backward passes
@@ -162,7 +162,7 @@ Role role_by_use(const RankGroup& group, const Use& use, std::size_t passes) {
   return Role::kUnknown;
 }
 
-// Of a mesh's name, "infer_tp": the one axis in it; of several they go together for something else.
+// Returns the role of the one axis in a mesh's name, "infer_tp"; several axes have another.
 Role role_of_axes(std::string_view name) {
   constexpr std::array<std::pair<std::string_view, Role>, 5> kAxes{{{"tp", Role::kTensor},
                                                                     {"cp", Role::kContext},
@@ -180,7 +180,7 @@ Role role_of_axes(std::string_view name) {
   return found;
 }
 
-// With one level alone there is no inner and no outer one.
+// Makes a lone inner or outer level plain data parallelism.
 void settle_levels(std::vector<RankGroup>& groups) {
   if (group_of(groups, Role::kInner) != nullptr && group_of(groups, Role::kOuter) != nullptr)
     return;
@@ -199,7 +199,7 @@ int size_of_role(const std::vector<RankGroup>& groups, Role role) {
   return group == nullptr ? 1 : group->size;
 }
 
-// Ranks from one member to the next; 0: not told, or not even.
+// Returns the distance between ranks of a group; 0: unknown, or not even.
 int step_of(const RankGroup& group) {
   if (group.ranks.size() < 2) return 0;
   const int step = group.ranks[1] - group.ranks[0];
@@ -220,7 +220,7 @@ void check_step(const Trace& trace, const RankGroup* group, int expected) {
                           std::to_string(expected) + (expected == 1 ? "st rank" : "th rank"));
 }
 
-// Gradients are summed over all ranks that hold the same part of the model.
+// Checks that gradients are summed over all ranks that hold the same part of the model.
 void check_data(const Trace& trace, const std::vector<RankGroup>& groups, const Parallel& parallel,
                 int replicas) {
   const RankGroup* data = group_of(groups, Role::kData);

@@ -8,7 +8,7 @@
 namespace syncline::job::kineto {
 namespace {
 
-// The format of all exchanges of gradients, where they have one and tell it.
+// Returns the format of all exchanges of gradients, if they have one and it is known.
 std::optional<DType> common_format(const DerivedStep& derived) {
   std::optional<DType> format;
   for (std::size_t i = 0; i < derived.sent.size(); ++i) {
@@ -20,9 +20,9 @@ std::optional<DType> common_format(const DerivedStep& derived) {
   return format;
 }
 
-// Gradients whose copies lie one behind the other in the order of their buckets: each bucket takes
-// as many as its bytes say, or as have arrived where it tells none, and gives them its format.
-// False: they do not fit.
+// Sets formats of gradients with copies in the order of their buckets. Each bucket takes gradients
+// by its bytes, or all that have arrived if its size is unknown, and gives them its format. Returns
+// false if they do not fit.
 bool formats_by_bucket(DerivedStep& derived) {
   const auto& copies = derived.copies_out;
   std::vector<DType> formats;
@@ -70,7 +70,7 @@ bool sizes_of_copies(DerivedStep& derived) {
   if (std::ranges::any_of(copies, [](const CopyOut& copy) { return copy.bytes <= 0; })) {
     return false;
   }
-  // A hook may send another format than the gradients have.
+  // A hook may send another format than that of the gradients.
   if (derived.hooked || !formats_by_bucket(derived)) {
     const auto format = derived.hooked ? std::nullopt : common_format(derived);
     derived.assumed_fp32 = !format;
@@ -83,8 +83,8 @@ bool sizes_of_copies(DerivedStep& derived) {
   return true;
 }
 
-// Copies out in the order of buckets, to the first gradient of their size that has none yet; those
-// that kernels made tell no size.
+// Assigns copies out, in the order of buckets, to the first gradient of their size without one.
+// Copies by kernels have no known size.
 void copies_by_size(DerivedStep& derived) {
   auto& gradients = derived.step.gradients;
   const bool in_order =
@@ -107,11 +107,11 @@ void copies_by_size(DerivedStep& derived) {
   }
 }
 
-// Places of the gradients that may be in an exchange: they had arrived, no other took them, and
-// they have its number format, unless none has it, as a hook may send another.
+// Returns gradients that may be in an exchange: they had arrived, no other took them, and they have
+// its number format, unless that is unknown, a hook's, or no gradient's.
 std::vector<int> candidates(const DerivedStep& derived, std::size_t exchange,
                             const std::vector<bool>& taken) {
-  // Buckets hold fewer: a trace where none fits shall not take for ever.
+  // Buckets hold fewer: this bounds the time for a trace without a fit.
   constexpr std::size_t kMost = 20'000;
   const auto& gradients = derived.step.gradients;
   const DType format = derived.step.exchanges[exchange].dtype;
@@ -126,9 +126,9 @@ std::vector<int> candidates(const DerivedStep& derived, std::size_t exchange,
   return places;
 }
 
-// The gradients of one exchange: a run without gaps whose sizes sum up to its own; the earliest, as
-// a reducer sends its buckets in order. If all are less than it carries, it carries them and what
-// did not arrive (parameters without a gradient), where there is one reducer.
+// Returns the gradients of one exchange: the earliest run without gaps with its size, as a reducer
+// sends buckets in order. If all are smaller, but more than half of it, and one reducer exists, it
+// carries all and parameters without a gradient.
 std::vector<int> bucket_of(const DerivedStep& derived, std::size_t exchange,
                            const std::vector<bool>& taken) {
   const std::int64_t wanted = derived.step.exchanges[exchange].elements;

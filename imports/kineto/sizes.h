@@ -1,4 +1,4 @@
-// Sizes of the gradients of a step, told by the shapes of their operators or the bytes of copies.
+// Sizes of a step's gradients, by the shapes of their operators or the bytes of copies.
 #pragma once
 
 namespace syncline::job::kineto {
@@ -6,10 +6,10 @@ namespace syncline::job::kineto {
 struct DerivedStep;
 struct Trace;
 
-// Fills elements, formats and shapes of the gradients, their copies out, the gradients of each
-// exchange and when it was complete: by AccumulateGrad's Input Dims, else by the bytes of the
-// copies out of the buckets, which lie in the order of arrival. False: neither tells. What cannot
-// be told stays 0 or empty.
+// Sets elements, formats, shapes and copies out of gradients, the gradients of each exchange and
+// when it was complete: by AccumulateGrad's Input Dims, else by the bytes of the copies out of the
+// buckets, which are in the order of arrival. Returns false if neither exists. Unknown figures stay
+// 0 or empty.
 bool find_sizes(const Trace& trace, DerivedStep& derived);
 
 }  // namespace syncline::job::kineto

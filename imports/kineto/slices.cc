@@ -23,7 +23,7 @@ constexpr std::array<bool, 256> kStructural = [] {
   return marks;
 }();
 
-// The part of the file from a value's first byte on. `at` is where reading stands.
+// The part of the file from a value's first byte on. `at`: the place of reading.
 class Window {
  public:
   explicit Window(const std::string& path)
@@ -33,7 +33,7 @@ class Window {
     gzbuffer(file_.get(), kPacked);
   }
 
-  // False: the file ends here.
+  // Returns false at the end of the file.
   bool ready() {
     while (at == filled_) {
       if (!more()) return false;
@@ -59,11 +59,11 @@ class Window {
     ++at;
   }
 
-  // What was read before `at` is given up.
+  // Drops the bytes before `at`.
   void drop() { first_ = at; }
   std::string_view kept() const { return {bytes_.data() + first_, at - first_}; }
 
-  // Behind the closing quote of the string that `at` stands in.
+  // Moves past the closing quote of the string at `at`.
   void pass_string() {
     while (true) {
       byte();
@@ -79,7 +79,7 @@ class Window {
     }
   }
 
-  // Behind the value that begins at `at`; kept() is the value then.
+  // Moves past the value that begins at `at`; kept() is the value then.
   void pass_value() {
     drop();
     const char begin = token();
@@ -128,7 +128,7 @@ class Window {
     const int count = gzread(file_.get(), bytes_.data() + filled_, kChunk);
     int status = Z_OK;
     if (count <= 0) gzerror(file_.get(), &status);
-    // Z_BUF_ERROR at the end: the file ends in the midst of what was packed.
+    // Z_BUF_ERROR at the end: the compressed data are incomplete.
     if (count < 0 || status != Z_OK) {
       fail(status == Z_BUF_ERROR ? "gzip: cut off" : "gzip: damaged");
     }
@@ -139,13 +139,13 @@ class Window {
   const std::string& path_;
   std::unique_ptr<gzFile_s, decltype(&gzclose)> file_;
   std::vector<char> bytes_;
-  std::size_t first_ = 0;   // of what is kept
-  std::size_t filled_ = 0;  // behind what was read from the source
+  std::size_t first_ = 0;   // start of the kept bytes
+  std::size_t filled_ = 0;  // end of the bytes read from the source
   std::size_t passed_ = 0;  // bytes of the file before bytes_
 };
 
-// The elements of an array, or of an object's members' places: commas between, none at the end
-// asked for, as Paddle and older torches leave one.
+// Moves to the next element of an array or object; false: there is none. Accepts a comma before the
+// end, as Paddle and older torches write one.
 bool next_element(Window& window, char close, bool first) {
   if (!first && window.token() == ',') ++window.at;
   if (window.token() != close) return true;

@@ -11,7 +11,7 @@ namespace {
 struct Waiting {
   Nanoseconds begin = 0;
   Nanoseconds end = 0;
-  const TracedCollective* collective = nullptr;  // that runs; null: none does, so nobody sends
+  const TracedCollective* collective = nullptr;  // the running one; null: none is sent yet
 };
 
 class StepReader : StepWork {
@@ -44,18 +44,18 @@ class StepReader : StepWork {
   void read_exchanges(Step& step);
   struct Waited {
     Nanoseconds exposed = 0;  // collectives run
-    Nanoseconds idle = 0;     // none does yet
+    Nanoseconds idle = 0;     // no collective runs yet
   };
   Waited waited(Nanoseconds from, Nanoseconds to) const;
 
   std::vector<Waiting> waiting_;
 
   DerivedStep derived_;
-  std::size_t first_arrival_ = 0;  // of the passes behind which gradients are exchanged
+  std::size_t first_arrival_ = 0;  // of the passes that gradients are exchanged after
   Nanoseconds engine_begins_ = 0;  // the host's last launch of the forward pass
-  // On the device.
+  // Times on the device.
   Nanoseconds forward_ = 0;
-  Nanoseconds broadcast_begin_ = 0;  // of the buffers, ahead of the model's own kernels
+  Nanoseconds broadcast_begin_ = 0;  // of the buffers, before the model's own kernels
   Nanoseconds broadcast_end_ = 0;
   Nanoseconds backward_ = 0;
   Nanoseconds backward_end_ = 0;
@@ -63,7 +63,7 @@ class StepReader : StepWork {
   Nanoseconds update_end_ = 0;
 };
 
-// A kernel of the forward pass between two arrivals begins another backward pass.
+// Finds passes: a kernel of the forward pass between two arrivals begins another backward pass.
 void StepReader::find_passes() {
   std::vector<Nanoseconds> forwards;
   for (const Item& item : items_) {
@@ -97,7 +97,7 @@ void StepReader::find_passes() {
 void StepReader::find_bounds() {
   Nanoseconds last_arrival = arrivals_.front().start;
   for (const Arrival& arrival : arrivals_) last_arrival = std::max(last_arrival, arrival.start);
-  // What follows the optimizer (logs, an average of weights) is no update.
+  // Work after the optimizer (logs, an average of weights) is not part of the update.
   const Nanoseconds optimizer_end = optimized(last_arrival);
   forward_ = backward_ = update_ = kFar;
   backward_end_ = update_end_ = -kFar;
@@ -114,16 +114,16 @@ void StepReader::find_bounds() {
       update_end_ = std::max(update_end_, item.end);
     }
   }
-  // What is missing takes no time, and no phase begins before the one in front of it ends.
+  // A missing phase takes no time, and no phase begins before the previous one ends.
   if (forward_ == kFar) forward_ = items_.empty() ? arrivals_.front().start : items_.front().start;
   if (backward_ == kFar) backward_ = backward_end_ = forward_;
   backward_ = std::max(backward_, forward_);
   backward_end_ = std::max(backward_end_, backward_);
 }
 
-// DDP makes the buffers equal when its forward pass is called: of each number format it joins them
-// by a few kernels and broadcasts them, and then copies all back, one by one. A broadcast with more
-// than that ahead of it is the model's.
+// Finds DDP's broadcast of buffers when its forward pass is called: a few kernels join the buffers
+// of each number format, a broadcast follows, then single copies back. A broadcast after more
+// kernels is the model's.
 void StepReader::find_broadcast() {
   broadcast_begin_ = broadcast_end_ = forward_;
   Nanoseconds called = window_.start;
@@ -132,7 +132,7 @@ void StepReader::find_broadcast() {
     called = span.start;
     break;
   }
-  constexpr int kJoining = 8;  // kernels ahead of one broadcast
+  constexpr int kJoining = 8;  // kernels before one broadcast
   const auto behind_call =
       std::ranges::find_if(items_, [&](const Item& one) { return one.launched >= called; });
   auto item = behind_call;
@@ -152,15 +152,15 @@ void StepReader::find_broadcast() {
   if (last == -kFar) return;
   for (; item != items_.end() && item->work != TracedWork::kKernel; ++item) last = item->end;
   if (item != items_.end()) last = std::min(last, item->start);
-  // Kernels ahead of the call are the forward pass's, however the input is made ready.
+  // Kernels before the call belong to the forward pass, as does any preparation of the input.
   const Nanoseconds begin = behind_call != items_.end() ? behind_call->start : forward_;
   broadcast_begin_ = std::clamp(begin, forward_, backward_);
   broadcast_end_ = std::clamp(last, broadcast_begin_, backward_);
 }
 
-// The device waits for collectives from when the work behind could begin (what is before has ended,
-// the host has called) until that begins, if one ends in this time: the stream begins with the next
-// work as soon as it has what it waited for. Until the collective begins it waits for who sends it.
+// Finds waits for collectives, from the earliest possible begin of the next work (the previous one
+// has ended, the host has called) to its real begin. A collective must end in that time: the stream
+// resumes then. Before the collective begins, the wait is for its sender.
 void StepReader::find_waiting() {
   std::vector<const TracedCollective*> by_end;
   for (const TracedCollective& collective : collectives_) by_end.push_back(&collective);
@@ -178,7 +178,7 @@ void StepReader::find_waiting() {
   }
 }
 
-// Each collective is waited for while it runs, the earlier one where two do.
+// Adds waits for each collective while it runs; for the earlier one if two do.
 void StepReader::add_waiting(Nanoseconds from, Nanoseconds to,
                              std::vector<const TracedCollective*> ended) {
   std::ranges::stable_sort(ended, {}, [](const TracedCollective* c) { return c->start; });
@@ -194,7 +194,7 @@ void StepReader::add_waiting(Nanoseconds from, Nanoseconds to,
 
 StepReader::Waited StepReader::waited(Nanoseconds from, Nanoseconds to) const {
   Waited sum;
-  // They follow each other.
+  // Waits are in order and do not overlap.
   for (auto wait = std::ranges::upper_bound(waiting_, from, {}, &Waiting::end);
        wait != waiting_.end() && wait->begin < to; ++wait) {
     const Nanoseconds part = std::min(wait->end, to) - std::max(wait->begin, from);
@@ -203,8 +203,8 @@ StepReader::Waited StepReader::waited(Nanoseconds from, Nanoseconds to) const {
   return sum;
 }
 
-// When the device has each gradient, and its copy in the bucket: an item goes to the first gradient
-// of its thread that settles behind it, a copy to the last that began before it.
+// Finds when the device has each gradient, and its copy in the bucket. An item goes to the first
+// gradient of its thread that settles after it, a copy to the last that began before it.
 std::vector<StepReader::Arrived> StepReader::find_arrived(Step& step) const {
   std::vector<Arrived> arrived(arrivals_.size() - first_arrival_);
   std::map<int, std::vector<std::size_t>> of_thread;
@@ -232,8 +232,8 @@ std::vector<StepReader::Arrived> StepReader::find_arrived(Step& step) const {
   return arrived;
 }
 
-// Along the compute stream: what a gradient is waited for counts from where the stream stood with
-// the one before, and its copy into the bucket from there on.
+// Sets waits along the compute stream: a gradient's wait counts from the previous one's end, and
+// its copy into the bucket follows.
 void StepReader::read_gradients(Step& step) {
   Nanoseconds now = backward_;
   for (const Arrived& gradient : find_arrived(step)) {
@@ -248,8 +248,8 @@ void StepReader::read_gradients(Step& step) {
   }
 }
 
-// Behind the backward pass: copies out of the buckets with what the host is late by, waiting for
-// collectives, waiting for the host, the update.
+// Divides the time after the backward pass: copies out of the buckets with delays by the host,
+// waiting for collectives, waiting for the host, the update.
 void StepReader::read_tail(Step& step) {
   Nanoseconds now = backward_end_;
   const HostSpan* last_copy = nullptr;
@@ -294,8 +294,8 @@ void StepReader::read_exchanges(Step& step) {
   }
   for (const Waiting& wait : waiting_) {
     if (wait.collective == nullptr) continue;
-    // DDP waits for its buckets behind the backward pass alone: before it the stream stands still
-    // for another reason.
+    // DDP waits for its buckets only after the backward pass: an earlier stop of the stream has
+    // another reason.
     if (wait.collective->of_gradients && wait.end <= backward_end_) continue;
     const auto place = static_cast<std::size_t>(wait.collective - collectives_.data());
     const Nanoseconds begin =
@@ -384,7 +384,7 @@ void StepWork::name_time_between(Nanoseconds launched, Step& step) const {
   Nanoseconds behind = -kFar;
   for (const Item& item : items_) behind = std::max(behind, item.launched);
   std::map<std::string, Nanoseconds> times;
-  Nanoseconds told = behind;  // of ranges in each other the outermost counts
+  Nanoseconds told = behind;  // of nested ranges the outermost counts
   for (const HostSpan& span : of_window(trace_.host, behind, launched, &HostSpan::start)) {
     const bool ours = main_ < 0 || span.thread == main_;
     if (span.kind != Host::kNamed || !ours || span.start < told || span.end > launched) continue;
@@ -432,7 +432,7 @@ std::map<CollectiveId, Shares> shares_of(std::vector<Rank>& ranks, int number, b
 std::optional<Skew> matched(const Shares& shares) {
   const ObservedExchange& first = *shares.front().first;
   const bool agree = std::ranges::all_of(shares, [&](const auto& share) {
-    // Ranks swap what they like.
+    // In an all-to-all, ranks may send different amounts.
     return first.kind == "all_to_all" || share.first->elements == first.elements;
   });
   if (!agree) return std::nullopt;

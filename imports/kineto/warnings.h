@@ -1,5 +1,5 @@
-// Warnings that a reader of the imported job must know before believing it, and refusals of traces
-// of which no scenario can be made, with the facts that are known of them.
+// Warnings to read before relying on the imported job, and refusals of traces that give no
+// scenario, with the facts that are known.
 #pragma once
 
 #include <cstddef>
@@ -15,33 +15,33 @@ struct DerivedStep;
 
 // Facts about a trace as it was read; those of the first rank if ranks differ.
 struct ReadFacts {
-  std::size_t operators_a_step = 0;   // that the profiler recorded on the host
-  bool collectives_on_device = true;  // false: only the host's calls stand in the trace
+  std::size_t operators_a_step = 0;   // recorded by the profiler on the host
+  bool collectives_on_device = true;  // false: the trace has only the host's calls
   bool world_told = false;            // a file names the number of ranks
-  bool agreed = true;                 // the ranks agree on what their collectives carry
+  bool agreed = true;                 // the ranks agree about their collectives' content
   std::vector<std::string> notes;     // without the file's name
 };
 
-// Sets `observed.warnings`, the gravest first, the notes of the reading behind them.
+// Sets `observed.warnings`, the gravest first, followed by the notes of the reading.
 void warn(Observed& observed, const ReadFacts& facts);
 
-// Throws InputError where the trace shows no training on a GPU.
+// Throws InputError if the trace shows no training on a GPU.
 void refuse_untrained(const Trace& trace, const std::vector<Arrival>& arrivals);
 
-// Tells whether names or reduce-scatters say that gradients are sharded (FSDP, ZeRO).
+// Returns true if names or reduce-scatters show that gradients are sharded (FSDP, ZeRO).
 bool looks_sharded(const Trace& trace, const TraceTimeline& timeline);
 
-// Throws InputError: gradients or parameters are sharded, and nothing carries the gradients that
-// could be told.
+// Throws InputError: gradients or parameters are sharded, and no known collective carries the
+// gradients.
 [[noreturn]] void refuse_sharded(const Trace& trace, const TraceTimeline& timeline);
 
-// Tells whether experts or pipeline stages of one model talk to each other across ranks.
+// Returns true if experts or pipeline stages of one model communicate across ranks.
 bool looks_parallel(const Trace& trace, const TraceTimeline& timeline);
 
-// Throws InputError: ranks share a model, and no groups of them are told.
+// Throws InputError: ranks share a model, and the trace names no groups of them.
 [[noreturn]] void refuse_parallel(const Trace& trace, const TraceTimeline& timeline);
 
-// Throws InputError: gradients whose sizes stand nowhere.
+// Throws InputError: the sizes of gradients are unknown.
 [[noreturn]] void refuse_sizes(const Trace& trace, const DerivedStep& derived);
 
 }  // namespace syncline::job::kineto

@@ -12,12 +12,12 @@
 namespace syncline::job::kineto {
 namespace {
 
-// Buckets are padded to whole shards: by less than this share, where they are no small ones.
+// Share of a bucket by which padding to whole shards may enlarge it, unless it is small.
 constexpr double kPadding = 0.1;
 constexpr std::int64_t kSmallBucket = 1 << 16;  // elements
 constexpr int kMostLooked = 20'000;             // gradients that one exchange looks at
 
-// Owns which gradients no exchange has taken yet.
+// Stores the gradients that no exchange has taken yet.
 class UntakenGradients {
  public:
   UntakenGradients(const LaidGradients& laid, const std::vector<RankGroup>& groups,
@@ -27,9 +27,8 @@ class UntakenGradients {
     find_last_passes();
   }
 
-  // Gives an exchange the latest gradients that it has room for, as a module's own come behind
-  // those of the modules around it: where nothing is left over, all that arrived since the exchange
-  // before.
+  // Gives an exchange the latest gradients that fit: a module's own come after those of the modules
+  // around it. If no room is left over, it gets all that arrived since the previous exchange.
   void assign(std::size_t place_of_exchange) {
     ObservedExchange& exchange = whole_.step.exchanges[place_of_exchange];
     const WholeSent& sent = whole_.sent[place_of_exchange];
@@ -38,7 +37,7 @@ class UntakenGradients {
     const Range range = range_of(sent);
     std::vector<int> places;
     std::int64_t sum = 0;
-    int looked = 0;  // a trace where none fits shall not take for ever
+    int looked = 0;  // bounds the time for a trace without a fit
     for (int i = free_from(range.last); i >= range.first && looked < kMostLooked;
          i = free_from(i - 1)) {
       ++looked;
@@ -48,7 +47,7 @@ class UntakenGradients {
       sum += gradient.elements;
       places.push_back(i);
     }
-    // A small bucket is padded by more.
+    // A small bucket may have more padding.
     const double least = (1 - kPadding) * static_cast<double>(exchange.elements);
     if (sum == 0 || (static_cast<double>(sum) < least && exchange.elements > kSmallBucket)) return;
     for (const int i : places) before_[index(i)] = i - 1;
@@ -65,7 +64,7 @@ class UntakenGradients {
     }
   }
 
-  // Finds the latest gradient, from this one back, that no exchange has taken; -1: none.
+  // Returns the latest gradient, from this one back, that no exchange has taken; -1: none.
   int free_from(int gradient) {
     int found = gradient;
     while (found >= 0 && before_[index(found)] != found) found = before_[index(found)];
@@ -82,7 +81,7 @@ class UntakenGradients {
     const auto& gradients = whole_.step.gradients;
     const auto count = static_cast<int>(gradients.size());
     if (sent.behind) return {0, count - 1};
-    // Chunks fall along the gradients.
+    // Chunks decrease along the gradients.
     const auto begin = [&](int chunk) {
       const auto at =
           std::ranges::lower_bound(gradients, chunk, std::greater<>{}, &Gradient::chunk);
@@ -98,8 +97,8 @@ class UntakenGradients {
   const LaidGradients& laid_;
   const std::vector<RankGroup>& groups_;
   WholeStep& whole_;
-  std::vector<int> before_;         // itself, or for one that is taken an earlier one
-  std::vector<bool> is_last_pass_;  // of its chunk, by pass
+  std::vector<int> before_;         // itself; for a taken gradient, an earlier one
+  std::vector<bool> is_last_pass_;  // by pass: the last of its chunk
 };
 
 }  // namespace

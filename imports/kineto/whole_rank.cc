@@ -28,7 +28,7 @@ int stage_read(const Trace& trace, const std::vector<RankGroup>& groups, const P
   return *trace.rank / (*trace.world_size / parallel.pipeline);
 }
 
-// Gradients' sums, by which steps are told apart.
+// Marks the sums of gradients, which distinguish steps.
 void mark_sums_of_gradients(TraceTimeline& timeline, const std::vector<Arrival>& arrivals,
                             const std::vector<RankGroup>& groups) {
   std::set<int> engine;
@@ -52,7 +52,7 @@ Whole whole_of(const WholeStep& typical, const std::vector<RankGroup>& groups,
   if (typical.chunks > 1) whole.parallel.schedule = Schedule::kInterleaved;
   whole.parallel.overlap_sends = typical.chunks > 1;
   whole.micro_batches = static_cast<int>(typical.passes.size()) / typical.chunks;
-  // One forward, one backward, unless all forward passes stand ahead although there are more than
+  // One forward, one backward; unless all forward passes come first although there are more than
   // the pipeline needs to fill.
   const bool fills = whole.micro_batches > parallel.pipeline - stage;
   if (parallel.pipeline > 1 && typical.chunks == 1 && fills && !typical.alternates) {
@@ -89,8 +89,7 @@ void note_carried(const WholeStep& typical, std::vector<std::string>& notes) {
                   "as if each travelled alone");
 }
 
-// The same group on every rank: the same ranks for the same purpose, or the same name where no
-// ranks are told.
+// Returns a group's identity on every rank: role and ranks, or the name if the ranks are unknown.
 std::tuple<Role, std::vector<int>, std::string> identity_of(const RankGroup& group) {
   return {group.role, group.ranks, group.ranks.empty() ? group.name : ""};
 }
@@ -100,7 +99,7 @@ void add_figures(const Step& step, std::vector<RankGroup>& groups) {
   for (const ObservedExchange& exchange : step.exchanges) {
     if (exchange.in < 0) continue;
     RankGroup& group = groups[static_cast<std::size_t>(exchange.in)];
-    // Another rank told it already.
+    // Another rank has already set the figures.
     if (group.calls > 0 && !own.contains(exchange.in)) continue;
     own.insert(exchange.in);
     ++group.calls;
@@ -110,12 +109,12 @@ void add_figures(const Step& step, std::vector<RankGroup>& groups) {
   }
 }
 
-// A collective lasts least on the rank that comes to it last. Messages between stages have two
-// ends, of which a group of more does not tell which two.
+// Matches collectives across ranks: one lasts least on the rank that comes last. Messages between
+// stages have two ends, unknown in a larger group.
 void match(Observed& observed, int number, bool typical) {
   struct Late {
     std::size_t times = 0;
-    Seconds waited = 0;  // for it
+    Seconds waited = 0;  // for this rank
   };
   std::map<int, std::map<int, Late>> late;  // by group and rank
   for (const auto& [id, shares] : shares_of(observed.ranks, number, true)) {
@@ -124,7 +123,7 @@ void match(Observed& observed, int number, bool typical) {
     const bool message = shares.front().first->kind == "send_recv";
     if (shares.size() < 2 || (message && group.size != 2)) continue;
     const std::optional<Skew> skew = matched(shares);
-    // Which stage another waits for is the schedule's doing.
+    // The schedule decides which stage another waits for.
     if (!skew || !typical || group.role == Role::kPipeline) continue;
     ++group.matched;
     if (skew->most <= skew->least) continue;

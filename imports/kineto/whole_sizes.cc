@@ -1,4 +1,4 @@
-// The gradients of a stage, by chunk of the model.
+// Finds the gradients of a stage, by chunk of the model.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace syncline::job::kineto {
 namespace {
 
-// Owns the gradients of a step as its backward passes make them: chunk, size, and which are the
+// Stores the gradients of a step as its backward passes make them: chunk, size, and true for the
 // experts'.
 class WholeSizes {
  public:
@@ -44,7 +44,7 @@ class WholeSizes {
   }
 
  private:
-  // True for sums of gradients, not of shards that were summed already.
+  // Returns true for sums of gradients, not of shards that were summed already.
   bool is_first_level(const ObservedExchange& exchange) const {
     const Role role = role_of(exchange, groups_);
     const bool reduces = exchange.kind == "reduce_scatter" || exchange.kind == "all_reduce" ||
@@ -55,8 +55,8 @@ class WholeSizes {
 
   std::int64_t elements_of(int tensor) const { return trace_.tensors[index(tensor)].elements; }
 
-  // Finds the chunk of each pass. A stage of several chunks exchanges as many times what one
-  // backward pass makes.
+  // Finds the chunk of each pass. A stage of n chunks exchanges n times the gradients of one
+  // backward pass.
   void find_chunks() {
     const auto passes = static_cast<int>(whole_.passes.size());
     std::set<std::size_t> exchanging;
@@ -86,7 +86,7 @@ class WholeSizes {
     }
   }
 
-  // Lists the last chunk's gradients first, as the backward pass goes.
+  // Lists the last chunk's gradients first, in the order of the backward pass.
   void lay_down() {
     for (int chunk = whole_.chunks; chunk-- > 0;) {
       const StagePass* last = nullptr;
@@ -134,8 +134,8 @@ class WholeSizes {
     return elements;
   }
 
-  // Cuts what tensor groups share: torch's DTensors tell the shape that all ranks of a tensor group
-  // hold together.
+  // Divides gradients by the tensor group: torch's DTensors have the shape that all ranks of a
+  // tensor group hold together.
   void cut_by_tensor() {
     const std::int64_t all = carried(false) + carried(true);
     if (parallel_.tensor == 1 || all == 0 || told() <= all) return;
@@ -154,9 +154,8 @@ class WholeSizes {
     }
   }
 
-  // Chooses the shapes that are the experts'. All gradients of either kind travel in its groups,
-  // which leaves as much room as the padding takes. Of the choices that fit, it is the one of
-  // fewest shapes.
+  // Chooses the experts' shapes. All gradients of either kind travel in its groups, so their sums
+  // match the groups' up to padding. Among several choices, it takes the one of fewest shapes.
   void find_experts() {
     const std::int64_t most = carried(true);
     if (most == 0) return;
@@ -196,7 +195,7 @@ class WholeSizes {
   const Parallel& parallel_;
   int stage_;
   WholeStep& whole_;
-  std::vector<std::size_t> exchanges_;  // of gradients: places in Step::exchanges
+  std::vector<std::size_t> exchanges_;  // exchanges of gradients: places in Step::exchanges
   LaidGradients laid_;
 };
 

@@ -9,12 +9,12 @@ namespace {
 
 enum class StepPart { kForward, kBackward, kUpdate, kBehind };
 
-// What the compute stream waited for in a gap.
+// Waits of the compute stream in a gap.
 struct Gap {
   Nanoseconds gradients = 0;  // or parameters
   Nanoseconds stages = 0;
   Nanoseconds rest = 0;  // collectives inside the layers, and the host
-  // Of the former, with what each was waited for.
+  // Collectives inside the layers, and the wait for each.
   std::vector<std::pair<const TracedCollective*, Nanoseconds>> inside;
 };
 
@@ -57,19 +57,19 @@ class WholeReader : StepWork {
 
   const std::vector<RankGroup>& groups_;
   std::vector<std::size_t> by_end_;       // places in collectives_
-  std::vector<std::size_t> begins_;       // of each backward pass: its first arrival
-  std::vector<Nanoseconds> pass_starts_;  // and when the host had begun with it
+  std::vector<std::size_t> begins_;       // first arrival of each backward pass
+  std::vector<Nanoseconds> pass_starts_;  // by pass: the host had begun with it
   Nanoseconds last_arrival_ = 0;
-  Nanoseconds optimized_ = kFar;     // what follows the optimizer (logs, averages) is no update
-  std::vector<Nanoseconds> clocks_;  // of each pass, along the compute stream
-  std::vector<Nanoseconds> ready_;   // of each arrival, by the clock of its pass
+  Nanoseconds optimized_ = kFar;     // later work (logs, averages) is no update
+  std::vector<Nanoseconds> clocks_;  // by pass, along the compute stream
+  std::vector<Nanoseconds> ready_;   // by arrival, on the clock of its pass
   std::map<std::pair<std::size_t, int>, std::vector<std::size_t>> of_thread_;  // arrivals of a pass
   Nanoseconds begin_ = 0;
   Nanoseconds end_ = 0;
 };
 
-// The thread that called backward() waits for it: what that launches between two arrivals, a kernel
-// or a message to another stage, says that another pass has begun.
+// Finds passes: the thread that called backward() waits for it. If it launches a kernel or a
+// message to another stage between two arrivals, another pass has begun.
 void WholeReader::find_passes() {
   std::vector<Nanoseconds> others;
   for (const Item& item : items_) {
@@ -101,10 +101,9 @@ StepPart WholeReader::phase_of(const Item& item) const {
   return item.launched <= optimized_ ? StepPart::kUpdate : StepPart::kBehind;
 }
 
-// The work behind a gap begins as soon as it has what it waited for, so the collective that ends
-// last is waited for first, then those that ended before it began. Gradients are waited for behind
-// all backward passes, or where they hold up parameters, which are waited for wherever they are
-// needed.
+// Returns the waits in a gap. The next work begins once its inputs are ready. So the collective
+// that ends last is waited for last, and before it those that ended before it began. Waits for
+// gradients count after all backward passes or before waits for parameters.
 Gap WholeReader::gap_of(Nanoseconds from, Nanoseconds to, bool behind, Step& step) {
   Gap gap;
   if (from >= to) return gap;
@@ -131,7 +130,7 @@ Gap WholeReader::gap_of(Nanoseconds from, Nanoseconds to, bool behind, Step& ste
   return gap;
 }
 
-// An item goes to the first gradient of its thread and pass that settles behind it.
+// Assigns an item to the first gradient of its thread and pass that settles after it.
 void WholeReader::note_ready(const Item& item, std::size_t pass) {
   const auto own = of_thread_.find({pass, item.thread});
   if (own == of_thread_.end()) return;
@@ -146,7 +145,7 @@ void WholeReader::find_begin() {
     begin_ = std::min(begin_, collective.start);
 }
 
-// Time of the compute stream goes to the phase, and the pass, that asked for it.
+// Adds time of the compute stream to the phase and the pass of its item.
 void WholeReader::spend(const Item& of, Nanoseconds time, Step& step) {
   const StepPart phase = phase_of(of);
   (phase == StepPart::kForward    ? step.forward
@@ -155,8 +154,8 @@ void WholeReader::spend(const Item& of, Nanoseconds time, Step& step) {
   if (phase == StepPart::kBackward) clocks_[pass_at(of.launched)] += time;
 }
 
-// Along the compute stream: each gap is waiting for another stage, for gradients or parameters, or
-// part of the work behind it.
+// Walks along the compute stream: each gap is a wait for another stage, for gradients or
+// parameters, or part of the work after it.
 void WholeReader::walk(Step& step) {
   Nanoseconds now = begin_;
   bool first = true;
@@ -182,7 +181,7 @@ void WholeReader::walk(Step& step) {
   close_step(now, step);
 }
 
-// What is gathered behind the update belongs to the step.
+// Ends the step; gathers after the update belong to it.
 void WholeReader::close_step(Nanoseconds now, Step& step) {
   end_ = now;
   for (const TracedCollective& collective : collectives_) {
@@ -202,7 +201,7 @@ void WholeReader::read_exchanges(Step& step) const {
   }
 }
 
-// The waits of each pass, the mean of which stands for all; what follows the last gradient is its.
+// Sets the waits of each pass. The last gradient's wait includes the rest of its pass.
 void WholeReader::read_gradients(WholeStep& whole) const {
   for (std::size_t p = 0; p < begins_.size(); ++p) {
     const std::size_t end = p + 1 < begins_.size() ? begins_[p + 1] : arrivals_.size();
@@ -226,7 +225,7 @@ void WholeReader::read_gathers(WholeStep& whole) const {
   whole.alternates = std::ranges::any_of(items_, [&](const Item& item) {
     return phase_of(item) == StepPart::kForward && item.launched > arrivals_.front().end;
   });
-  std::map<bool, std::size_t> gathers;  // in backward passes or not
+  std::map<bool, std::size_t> gathers;  // key: inside backward passes
   std::size_t tail = 0;
   for (const TracedCollective& collective : collectives_) {
     const bool parameters = carries_gradients(role_of(collective)) &&
