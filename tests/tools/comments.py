@@ -28,7 +28,7 @@ LIMITS = {
 VERB_FIRST, *_ = LIMITS
 
 _VERBS = set("""
-accepts adds adjusts advises aligns allocates announces answers appends applies asks assigns averages begins
+accepts does makes remembers rescales varies shards pools requires narrows adds adjusts advises aligns allocates announces answers appends applies asks assigns averages begins
 binds bounds breaks brings broadcasts builds calls carries casts catches checks chooses clears closes
 collects combines compares compiles computes confirms connects continues converts copies costs counts creates
 cuts decides decodes deletes describes destroys detaches divides draws drops emits encodes ends ensures
