@@ -26,6 +26,9 @@ std::string verdict(const measure::Report& report);
 // mean: the rest of the answer is about another job. Empty where they do. The verdict begins so.
 std::string fit_failure(const measure::Report& report);
 
+// Whether it is the network that measured steps wait for, by its fitted bandwidth.
+std::string network_sentence(const measure::NetworkFit& fit, const measure::Metrics& baseline);
+
 // How each row of the report stands out: the fastest of its sweep point, as the verdict has it, and
 // what is slower or does not fit there. Plain where there is nothing to compare with.
 std::vector<Tone> tones_of(const measure::Report& report);

@@ -61,13 +61,15 @@ std::string percent_number(double value) {
 
 // "fp16", "powersgd", "local_sgd": what a user would call one thing.
 std::string way_of(const Strategy& strategy) {
+  if (strategy.local_sgd.outer.any()) return "diloco";
   return strategy.local_sgd.enabled ? "local_sgd" : strategy.compression.codec;
 }
 
 std::string way_words(const Strategy& strategy) {
   const Compression& compression = strategy.compression;
   if (strategy.local_sgd.enabled) {
-    return "LocalSGD every " + std::to_string(strategy.local_sgd.period) + " steps";
+    return std::string(strategy.local_sgd.outer.any() ? "DiLoCo" : "LocalSGD") + " every " +
+           std::to_string(strategy.local_sgd.period) + " steps";
   }
   if (compression.codec == "dgc") {
     return "DGC " + percent_number(100 * compression.sparsity.back()) + " %";
@@ -143,6 +145,7 @@ class Finder {
         {{}, "", today ? today->written : std::nullopt});
     said_ = emitted;
     add_same(emitted);
+    add_outside();
     add_schemes();
     const auto first = static_cast<std::ptrdiff_t>(list_.size());
     for (const Way& way : ways()) add_best(way);
@@ -206,6 +209,19 @@ class Finder {
         add(strategy, TrainingChange::kSame, step, *set);
       }
     }
+  }
+
+  // What gains more than the best that the framework says, by a file of ours.
+  void add_outside() {
+    if (!tuned_.outside || trains_otherwise(tuned_.outside->strategy)) return;
+    const Ranked& best = *tuned_.outside;
+    if (best.metrics.step_time > tuned_.winner().metrics.step_time * (1 - kWorthSettingUp)) return;
+    const auto fits = [&](const Strategy& own) {
+      return measure::memory_of(scenario_, own).fits();
+    };
+    const auto set = settable(best.strategy, {});
+    if (!set || (fits(tuned_.winner().strategy) && !fits(best.strategy))) return;
+    add(best.strategy, TrainingChange::kSame, best.metrics.step_time, *set);
   }
 
   bool is_scheme(const Strategy& strategy) const {
@@ -272,6 +288,12 @@ class Finder {
       change.strategy.name = way_words(change.strategy);
       const bool told = dialect_ != nullptr && dialect_->name == asked.dialect;
       add_way(list, change.strategy, told ? change.config : Json(), false);
+    }
+    if (measure::waits_for_network(best_same().metrics) && search_.local_sgds.empty()) {
+      if (auto outer = measure::outer_steps(scenario_, asked)) {
+        outer->strategy.name = way_words(outer->strategy);
+        add_way(list, outer->strategy, Json(), false);
+      }
     }
     for (Way& way : list) add_with_knobs_of_same(way);
     return list;
