@@ -56,15 +56,16 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
          "; commands: " + reports::joined(verbs);
 }
 
-// Names the option that the verb does not have, with the nearest one that it has. Empty if all are
-// known: the parser's own message then names the mistake.
+// Names the option that the verb, or the program, does not have, with the nearest one that it has.
+// Empty if all are known: the parser's own message then names the mistake.
 std::string unknown_option(const CLI::App& verb, int argc, const char* const* argv) {
+  const int first = verb.get_parent() == nullptr ? 1 : 2;
   std::vector<std::string> names;
   for (const auto* option : verb.get_options()) {
     for (const auto& name : option->get_lnames()) names.push_back("--" + name);
     for (const auto& name : option->get_snames()) names.push_back("-" + name);
   }
-  for (int i = 2; i < argc; ++i) {
+  for (int i = first; i < argc; ++i) {
     const std::string word = argv[i];
     const std::string name = word.substr(0, word.find('='));
     if (name == "--") break;
@@ -150,8 +151,7 @@ std::string refusal(const CLI::App& app, const CLI::ParseError& error, int argc,
   // A mistyped option may also leave a required one out.
   const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
                      dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-  const std::string option =
-      extra && verb != &app ? unknown_option(*verb, argc, argv) : std::string();
+  const std::string option = extra ? unknown_option(*verb, argc, argv) : std::string();
   return (option.empty() ? parser_words(error, argc, argv) : option) + ("; see syncline " + name) +
          "--help";
 }

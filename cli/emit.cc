@@ -71,9 +71,10 @@ int run(const EmitOptions& options) {
   const Scenario scenario = input::parse_scenario(document);
   expect_writable({options.python, options.nccl_table});
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
-  tell_warnings(warnings_here(document, {strategy}));
   const auto written = dialect::write_config(*dialect::find_dialect(options.dialect), strategy,
                                              scenario.workload, scenario.cluster);
+  const bool by_file = !options.nccl_table.empty() || !options.python.empty();
+  if (written->exact || by_file) tell_warnings(warnings_here(document, {strategy}));
   if (!options.nccl_table.empty()) write_nccl_table(options, scenario, strategy);
   if (!options.python.empty()) return write_python(options, scenario, strategy, *written, known);
   const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});

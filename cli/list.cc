@@ -149,15 +149,17 @@ std::vector<Choices> everything() {
 }
 
 // Keeps only one kind, given by its name or a common word for it, perhaps in the plural.
-void keep_kind(std::string word, std::vector<Choices>& all) {
-  if (word.ends_with('s')) word.pop_back();
+void keep_kind(const std::string& given, std::vector<Choices>& all) {
+  std::string word = given.ends_with('s') ? given.substr(0, given.size() - 1) : given;
   if (word == "model") word = "architecture";
   if (word == "gpu") word = "device";
   std::vector<std::string> kinds;
   for (const Choices& choices : all) kinds.push_back(choices.kind);
   if (std::ranges::find(kinds, word) == kinds.end()) {
-    throw InputError("list: found '" + word + "', the kinds are " + reports::joined(kinds) +
-                     did_you_mean(word, kinds));
+    std::vector<std::string> known = kinds;
+    known.insert(known.end(), {"model", "gpu"});
+    throw InputError("list: found '" + given + "', the kinds are " + reports::joined(kinds) +
+                     did_you_mean(word, known));
   }
   std::erase_if(all, [&](const Choices& choices) { return choices.kind != word; });
 }

@@ -12,6 +12,7 @@
 #include "formats/input/document.h"
 #include "formats/json/reader.h"
 #include "formats/json/text.h"
+#include "formats/text/number_in.h"
 #include "formats/text/visible.h"
 
 namespace syncline::cli {
@@ -25,6 +26,10 @@ void set_keys(input::Document& document, const std::vector<std::string>& changes
     }
     const std::string text = change.substr(equals + 1);
     const auto value = json_in(text);
+    if (!value && (text.starts_with('{') || text.starts_with('['))) {
+      throw InputError("--set " + change.substr(0, equals) + ": '" + shortened(text) +
+                       "' is not valid JSON: a bracket or a quote is missing");
+    }
     const auto several = value ? std::nullopt : json_in("[" + text + "]");
     if (several && text.find(',') != std::string::npos) {
       throw InputError("--set: found several values, '" + shortened(text) +
@@ -61,7 +66,28 @@ CLI::Validator limits_of(const questions::Argument& argument, bool whole) {
         "");
   }
   if (!whole) return number_from(argument.low, argument.high);
-  return CLI::Range(static_cast<int>(argument.low), static_cast<int>(argument.high));
+  const auto low = static_cast<std::int64_t>(argument.low);
+  const auto high = static_cast<std::int64_t>(argument.high);
+  const std::string range = std::to_string(low) + " to " + std::to_string(high);
+  return CLI::Validator(
+      [low, high, range](const std::string& text) {
+        const auto number = number_in<std::int64_t>(text);
+        if (number && low <= *number && *number <= high) return std::string();
+        return "found " + text + ", expected a whole number from " + range;
+      },
+      "INT in [" + std::to_string(low) + " - " + std::to_string(high) + "]");
+}
+
+// Reads 8k as 8192.
+CLI::Validator in_thousands(std::size_t thousand) {
+  return CLI::Validator(
+      [thousand](std::string& text) {
+        const bool named = text.ends_with('k') || text.ends_with('K');
+        const auto count = number_in<std::uint32_t>(text.substr(0, text.size() - (named ? 1 : 0)));
+        if (named && count) text = std::to_string(*count * thousand);
+        return std::string();
+      },
+      "");
 }
 
 // Adds an option for a number, an optional one, or a list.
@@ -72,6 +98,7 @@ CLI::Option* added(CLI::App& verb, const std::string& name, const questions::Arg
   if constexpr (requires { value.push_back(1); }) option->delimiter(',');
   if constexpr (std::is_arithmetic_v<Number>) option->capture_default_str();
   const bool limited = argument.high > argument.low;
+  if (argument.thousand > 0) option->transform(in_thousands(argument.thousand));
   if (limited) option->check(limits_of(argument, !std::is_same_v<Number, std::optional<double>>));
   return option;
 }

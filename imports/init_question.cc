@@ -148,6 +148,16 @@ Json layout_of(const InitQuestion& question) {
   return parallel;
 }
 
+// Returns a refusal of the layout with the argument that was given, "--tp", in place of its key.
+std::string by_arguments(std::string refusal, const InitQuestion& question) {
+  for (const Cut& cut : kCuts) {
+    const std::string key = std::string("init: workload.parallel.") + cut.key + ": ";
+    if (!(question.*cut.size) || !refusal.starts_with(key)) continue;
+    return refusal.replace(0, key.size(), std::string("--") + cut.argument + ": ");
+  }
+  return refusal;
+}
+
 std::optional<std::int64_t> count_of(const std::optional<std::size_t>& given) {
   if (!given) return std::nullopt;
   return static_cast<std::int64_t>(*given);
@@ -238,7 +248,9 @@ questions::Arguments arguments_of(InitQuestion& question) {
   add_count("micro-batches", question.micro_batches,
             "micro-batches per step (default: the settings', else by the pipeline)", "Layout");
   add_count("batch", question.batch, "samples per GPU or micro-batch (default: the model's)", "");
-  add_count("sequence", question.sequence, "tokens per sample (default: the model's)", "Job");
+  add_count("sequence", question.sequence, "tokens per sample, such as 8k (default: the model's)",
+            "Job");
+  list.back().thousand = 1024;
   constexpr double kMostLaunches = 99;
   list.push_back({.name = "launch",
                   .value = &question.launch,
@@ -280,9 +292,13 @@ Begun answer(const InitQuestion& question) {
   init.micro_batches = count_of(question.micro_batches);
   init.launch = static_cast<int>(question.launch.value_or(0));
   init.parallel = layout_of(question);
-  Begun begun = init_scenario(init);
-  input::parse_scenario(input::document_of("the new scenario", begun.scenario));
-  return begun;
+  try {
+    Begun begun = init_scenario(init);
+    input::parse_scenario(input::document_of("the new scenario", begun.scenario));
+    return begun;
+  } catch (const InputError& error) {
+    throw InputError(by_arguments(error.what(), question));
+  }
 }
 
 }  // namespace syncline::job

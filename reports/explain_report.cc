@@ -10,6 +10,8 @@
 #include "reports/memory_text.h"
 #include "reports/run_rows.h"
 #include "reports/table.h"
+#include "reports/verdict.h"
+#include "studies/study/study_calibration.h"
 #include "studies/warnings/warnings.h"
 
 namespace syncline::reports {
@@ -220,6 +222,25 @@ Page page_of(const measure::Explanation& explanation) {
   return page;
 }
 
+// Returns whether it is the network, if measured steps show it, or that it cannot carry the
+// training.
+std::string network_opening(const measure::Explanation& explanation,
+                            const measure::Explained& best) {
+  const measure::Metrics& metrics = best.evaluated.metrics;
+  if (const auto fit = measure::network_fit_of(explanation.scenario)) {
+    const auto& all = explanation.strategies;
+    const auto named = [&](const measure::Explained& one) {
+      return one.strategy.name == explanation.scenario.baseline;
+    };
+    const auto baseline = std::ranges::find_if(all, named);
+    return network_sentence(*fit, baseline == all.end() ? metrics : baseline->evaluated.metrics) +
+           " ";
+  }
+  if (!best.bottleneck || !measure::waits_for_network(metrics)) return "";
+  return "The network cannot carry this training: " +
+         share_text(100 * metrics.exposed / metrics.step_time) + " of each step waits for it. ";
+}
+
 // Returns the fastest strategy of those that fit, its bottleneck, and the best change.
 std::string verdict_of(const measure::Explanation& explanation) {
   if (explanation.strategies.empty()) return "";
@@ -234,7 +255,7 @@ std::string verdict_of(const measure::Explanation& explanation) {
            training_words(change.training) + ".";
   }
   const std::size_t count = explanation.strategies.size();
-  std::string text = quoted_name(best.strategy.name);
+  std::string text = network_opening(explanation, best) + quoted_name(best.strategy.name);
   text += count == 1 ? " takes " : " is the fastest of " + std::to_string(count) + " strategies: ";
   text += seconds_text(best.evaluated.metrics.step_time, kSaidDigits) + " per step";
   const std::string range = seconds_range(best.interval.low, best.interval.high);

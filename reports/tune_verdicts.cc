@@ -11,6 +11,7 @@
 #include "reports/verdict.h"
 #include "reports/written.h"
 #include "studies/rows/memory.h"
+#include "studies/study/study_calibration.h"
 
 namespace syncline::reports {
 namespace {
@@ -277,9 +278,15 @@ std::string beside_config(const tune::Emitted& emitted) {
 
 void add_emission(const tune::Tuning& tuning, const tune::Emitted& emitted, Sentences& sentences) {
   if (emitted.exact) {
-    sentences.push_back(tuning.emitted_dialect + " can express the best exactly: " +
+    const auto& outside = tuning.tuned.outside;
+    const std::string more =
+        !outside ? ""
+                 : " What it cannot express gains more: " + quoted_name(outside->strategy.name) +
+                       ", " + seconds_text(outside->metrics.step_time, kSaidDigits) + ".";
+    sentences.push_back(tuning.emitted_dialect + " can express " +
+                        (outside ? "it" : "the best exactly") + ": " +
                         seconds_text(emitted.step_time, kSaidDigits) + " per step when read back." +
-                        beside_config(emitted));
+                        more + beside_config(emitted));
     return;
   }
   const double percent =
@@ -308,36 +315,8 @@ std::vector<std::string> emitted_sentences(const tune::Tuning& tuning) {
 }
 
 std::string network_sentence(const tune::Tuning& tuning) {
-  const auto& parameters = tuning.scenario.calibration.parameters;
-  const auto fitted =
-      std::ranges::find(parameters, "cluster.inter.bandwidth_gbps", &Calibration::Parameter::path);
-  if (fitted == parameters.end() || tuning.scenario.cluster.tiers.empty()) return "";
-  const Tier& tier = tuning.scenario.cluster.tiers.back();
-  const double carried = tier.bandwidth / tier.nics / tier.efficiency / kGigabitPerSecond;
-  const double share = carried / fitted->start;
-  const measure::Metrics& metrics = tuning.tuned.baseline.metrics;
-  const double waits = metrics.exposed / metrics.step_time;
-  constexpr double kPoor = 0.6, kLittle = 0.1, kMost = 0.5;
-  std::string text = waits < kLittle ? "It is not the network"
-                     : waits < kMost ? "It is the network in part"
-                                     : "It is the network";
-  text += ": of the baseline's " + seconds_text(metrics.step_time, kSaidDigits) + " per step " +
-          seconds_text(metrics.exposed, kSaidDigits) + " wait for it";
-  // Steps that hardly wait say little about the network's bandwidth.
-  if (waits < kLittle) return text + ".";
-  constexpr double kRounding = 1.05;
-  if (share > kRounding) {
-    return text + ". The steps are shorter than ports of " + plain_number(fitted->start) +
-           " Gbit/s are expected to allow; " + plain_number(significant(carried, 3)) +
-           " Gbit/s would explain them: check the ports and the seconds.";
-  }
-  text += ". As measured, a port between nodes carries " + plain_number(significant(carried, 3)) +
-          " Gbit/s, " + share_text(100 * share) + " of the " + plain_number(fitted->start) +
-          " that it is given";
-  if (share < kPoor) {
-    text += ". Look for " + slow_network_causes(tuning.scenario.cluster.fabric, tier.nics);
-  }
-  return text + ".";
+  const auto fit = measure::network_fit_of(tuning.scenario);
+  return fit ? network_sentence(*fit, tuning.tuned.baseline.metrics) : "";
 }
 
 namespace {
@@ -403,22 +382,29 @@ namespace {
 // Returns that the network is too slow for all strategies that keep the training, and which change
 // of the training suits it. Empty: it is fast enough.
 std::string slow_link_sentence(const tune::Tuning& tuning) {
-  constexpr double kWaits = 0.9, kFaster = 3;
+  constexpr double kFaster = 3;
   const measure::Metrics& best = tuning.tuned.winner().metrics;
   if (training_of_best(tuning) != measure::TrainingChange::kSame) return "";
-  if (!network_sentence(tuning).empty()) return "";  // it says what to mend first
-  if (best.exposed < kWaits * best.step_time) return "";
-  std::string text =
-      "The network cannot carry this training: " + share_text(100 * best.exposed / best.step_time) +
-      " of each step waits for it. ";
-  const tune::Alternative* other =
-      tune::best_alternative(tuning, measure::TrainingChange::kChanged, true);
-  if (other != nullptr && other->metrics.step_time * kFaster <= best.step_time) {
-    text += quoted_name(other->strategy.name) + " takes " +
-            seconds_text(other->metrics.step_time, kSaidDigits) +
-            " per step and changes the training. ";
+  if (!network_sentence(tuning).empty()) return "";  // it names the mend
+  if (!measure::waits_for_network(best)) return "";
+  Sentences others;
+  for (const tune::Alternative& row : tuning.alternatives) {
+    const bool changed = row.training == measure::TrainingChange::kChanged;
+    if (!changed || !row.memory.fits()) continue;
+    const bool outer = row.strategy.local_sgd.outer.any();
+    if (!outer && row.metrics.step_time * kFaster > best.step_time) continue;
+    others.push_back(quoted_name(row.strategy.name) + " takes " +
+                     seconds_text(row.metrics.step_time, kSaidDigits));
+    if (outer) std::swap(others.front(), others.back());
   }
-  return text + "DiLoCo communicates rarely (local_sgd with an outer optimizer, docs/tune.md). ";
+  constexpr std::size_t kTold = 2;
+  if (others.size() > kTold) others.resize(kTold);
+  return "The network cannot carry this training: " +
+         share_text(100 * best.exposed / best.step_time) + " of each step waits for it. " +
+         (others.empty() ? "DiLoCo communicates rarely (local_sgd with an outer optimizer, "
+                           "docs/tune.md). "
+                         : join_and(others) + " per step and " +
+                               (others.size() == 1 ? "changes" : "change") + " the training. ");
 }
 
 // Returns that no strategy fits, and the remedy with other keys.

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "formats/text/digits.h"
 #include "reports/format.h"
 #include "reports/memory_text.h"
 #include "reports/run_report.h"
@@ -469,6 +470,41 @@ std::string scaling_sentence(const Study& study) {
   return text + ".";
 }
 
+// Returns the share of a step that waits for the network with the strategy that fits and waits
+// least; 0: one does not wait for most of its step.
+double least_wait(const Point& point) {
+  double least = 1;
+  for (const measure::Row* row : point.rows) {
+    const measure::Metrics& metrics = row->metrics;
+    if (!eligible(row)) continue;
+    if (!measure::waits_for_network(metrics)) return 0;
+    least = std::min(least, metrics.exposed / metrics.step_time);
+  }
+  return least;
+}
+
+// Says whether it is the network, where measured steps tell, or that it cannot carry the training.
+std::string network_opening(const Study& study, const measure::Report& report) {
+  const auto several = [](const Point& point) { return point.rows.front()->rate.ranks > 1; };
+  if (study.points.empty()) return "";
+  if (report.network) {
+    const measure::Row* baseline = row_of(study.points.back(), study.baseline);
+    return network_sentence(*report.network, baseline->metrics) + " ";
+  }
+  Places places;
+  double least = 1;
+  for (std::size_t i = 0; i < study.points.size(); ++i) {
+    const double wait = least_wait(study.points[i]);
+    if (!several(study.points[i]) || nothing_fits(study.points[i]) || wait == 0) continue;
+    places.push_back(i);
+    least = std::min(least, wait);
+  }
+  if (places.empty()) return "";
+  return "The network cannot carry this training" + where(study, places, true, "any").text + ": " +
+         share_text(100 * least) +
+         " of each step waits for it, whatever is chosen; syncline tune " + "names what can. ";
+}
+
 // Returns the lack of memory, or the strategy that needs least.
 std::string needs_of(const measure::Report& report, const Study& study) {
   if (!report.shortage.empty()) return report.shortage;
@@ -517,10 +553,35 @@ std::string fit_failure(const measure::Report& report) {
          ". Check the seconds, the GPUs and the settings before you use what follows.";
 }
 
+std::string network_sentence(const measure::NetworkFit& fit, const measure::Metrics& baseline) {
+  const double share = fit.carried / fit.given;
+  const double waits = baseline.exposed / baseline.step_time;
+  constexpr double kPoor = 0.6, kLittle = 0.1, kMost = 0.5;
+  std::string text = waits < kLittle ? "It is not the network"
+                     : waits < kMost ? "It is the network in part"
+                                     : "It is the network";
+  text += ": of the baseline's " + seconds_text(baseline.step_time, kSaidDigits) + " per step " +
+          seconds_text(baseline.exposed, kSaidDigits) + " wait for it";
+  // Steps that hardly wait say nothing of what it carries.
+  if (waits < kLittle) return text + ".";
+  constexpr double kRounding = 1.05;
+  if (share > kRounding) {
+    return text + ". The steps are shorter than ports of " + plain_number(fit.given) +
+           " Gbit/s are expected to allow; " + plain_number(significant(fit.carried, 3)) +
+           " Gbit/s would explain them: check the ports and the seconds.";
+  }
+  text += ". As measured, a port between nodes carries " +
+          plain_number(significant(fit.carried, 3)) + " Gbit/s, " + share_text(100 * share) +
+          " of the " + plain_number(fit.given) + " that it is given";
+  if (share < kPoor) text += ". Look for " + slow_network_causes(fit.fabric, fit.nics);
+  return text + ".";
+}
+
 std::string verdict(const measure::Report& report) {
   std::string failure = fit_failure(report);
   if (!failure.empty()) failure += " ";
   const Study study = study_of(report);
+  if (failure.empty()) failure = network_opening(study, report);
   if (study.points.empty()) return "There is no complete sweep point to compare yet.";
   if (std::ranges::all_of(study.points, nothing_fits)) {
     return one_line(failure + "Nothing here fits in memory: " + needs_of(report, study) + ".");

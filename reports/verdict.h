@@ -25,6 +25,9 @@ std::string verdict(const measure::Report& report);
 // measured ones in the mean, as of another job; else empty. The verdict begins with it.
 std::string fit_failure(const measure::Report& report);
 
+// Returns whether it is the network that measured steps wait for, by its fitted bandwidth.
+std::string network_sentence(const measure::NetworkFit& fit, const measure::Metrics& baseline);
+
 // Returns the tone of each row: best for the fastest of its sweep point, as in the verdict; faint
 // for slower ones and those that do not fit. Plain if there is no other to compare with.
 std::vector<Tone> tones_of(const measure::Report& report);

@@ -63,14 +63,21 @@ std::string ranks_text(const Parallel& parallel) {
          " is " + std::to_string(model_ranks(parallel)) + " ranks";
 }
 
+// Returns the first size with which the product no longer divides the ranks.
+const char* undivided_key(const Parallel& parallel, int ranks) {
+  if (ranks % parallel.tensor != 0) return "tensor";
+  return ranks % product(parallel.tensor, parallel.context) != 0 ? "context" : "pipeline";
+}
+
 // Whole groups on a node, or whole nodes a group.
 bool sits_evenly(int ranks, int gpus) { return gpus % ranks == 0 || ranks % gpus == 0; }
 
 void judge(const Reader& reader, const Parallel& parallel, const Cluster& cluster) {
   const int ranks = cluster.ranks();
   if (ranks % model_ranks(parallel) != 0) {
-    reader.fail("pipeline", ranks_text(parallel) + ", which do not divide the cluster's " +
-                                std::to_string(ranks));
+    reader.fail(
+        undivided_key(parallel, ranks),
+        ranks_text(parallel) + ", which do not divide the cluster's " + std::to_string(ranks));
   }
   const int stage = ranks / parallel.pipeline;
   if (!sits_evenly(stage, cluster.gpus_per_node) ||

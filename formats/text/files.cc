@@ -286,7 +286,11 @@ void expect_writable(const Target& target, const std::string& path) {
   if (target.known && S_ISDIR(target.known->st_mode)) failed(path, EISDIR);
   if (target.known && S_ISBLK(target.known->st_mode)) throw MachineError(path + ": is a disk");
   if (target.known && !allowed(target.path, W_OK)) failed(path, errno);
-  if (is_replaced(target) && !allowed(folder_of(target.path), W_OK | X_OK)) failed(path, errno);
+  const std::string folder = folder_of(target.path);
+  if (is_replaced(target) && !allowed(folder, W_OK | X_OK)) {
+    if (errno == ENOENT) throw InputError(path + ": there is no folder " + folder);
+    failed(path, errno);
+  }
 }
 
 }  // namespace

@@ -388,13 +388,37 @@ std::vector<Change> training_changes(const Scenario& scenario, const Strategy& s
   return changes;
 }
 
+std::optional<Change> outer_steps(const Scenario& scenario, const Strategy& strategy) {
+  constexpr std::int64_t kPeriod = 100;  // as Streaming DiLoCo trains (Douillard et al. 2025)
+  const auto& tiers = scenario.cluster.tiers;
+  const int group = tiers.size() > 1 ? tiers[tiers.size() - 2].span : 1;
+  const bool plain = sums_all(strategy) && !strategy.cross_step &&
+                     strategy.exchange == Strategy::Exchange::kAllReduce &&
+                     strategy.hierarchy.form == Hierarchy::Form::kFlat;
+  if (!plain || scenario.cluster.ranks() <= group) return std::nullopt;
+  Change change =
+      changed("average by an outer step every " + std::to_string(kPeriod) +
+                  " steps, DiLoCo (local_sgd: period " + std::to_string(kPeriod) + ", subgroup " +
+                  std::to_string(group) + ", outer: optimizer nesterov)",
+              strategy, [&](Strategy& own) {
+                own.fusion.cycle = 0;
+                own.local_sgd.enabled = true;
+                own.local_sgd.period = kPeriod;
+                own.local_sgd.subgroup = group;
+                own.local_sgd.outer.optimizer = Outer::Optimizer::kNesterov;
+              });
+  if (input::conflict_of(change.strategy, scenario.workload, scenario.cluster)) return std::nullopt;
+  return change;
+}
+
 std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
                            run::Executor& executor, collective::CostCache& cache,
                            double least_percent, const Json* written) {
   const auto metrics_of = [&](const Strategy& own) {
     return evaluate_strategy(scenario, own, executor, cache).metrics;
   };
-  const Seconds now = metrics_of(strategy).step_time;
+  const Metrics today = metrics_of(strategy);
+  const Seconds now = today.step_time;
   const bool cramped = !memory_of(scenario, strategy).fits();
   // The best of some candidates, if it gains so much.
   const auto best_of = [&](const std::vector<Change>& candidates, double least) {
@@ -437,6 +461,9 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
       ours->change = in_words_of(ours->change, ours->strategy, scenario, strategy.dialect);
     }
     advice.push_back(std::move(*ours));
+  }
+  if (const auto outer = outer_steps(scenario, strategy); outer && waits_for_network(today)) {
+    if (auto best = best_of({*outer}, least_percent)) advice.push_back(std::move(*best));
   }
   // A key that sets the same scheme is said once.
   const auto is_scheme = [&](const Advice& one) {

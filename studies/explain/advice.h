@@ -1,6 +1,7 @@
 // What would make a strategy faster: changes of one knob at a time, evaluated by the model.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,11 @@ struct Change {
 // dialect and the device have them. What the dialect of `written` has words for goes first.
 std::vector<Change> training_changes(const Scenario& scenario, const Strategy& strategy,
                                      const Json* written);
+
+// DiLoCo's outer steps over the outermost links, for a network that cannot carry the training:
+// groups train by themselves in between. Nothing where there is one group, or gradients are not
+// summed whole.
+std::optional<Change> outer_steps(const Scenario& scenario, const Strategy& strategy);
 
 struct Advice : Prediction {
   // In plain words with our keys; for a strategy of a dialect in that framework's keys

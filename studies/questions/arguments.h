@@ -24,6 +24,7 @@ struct Argument {
   std::string help;
   std::vector<std::string> words = {};  // that are allowed; empty: all
   double low = 0, high = 0;             // limits of a number; none where they are equal
+  std::size_t thousand = 0;             // what a k behind a whole number multiplies by; 0: none
   std::string shown = {};               // the default, where the value does not say it
   bool file = false;                    // the text names one
   std::string group = {};               // in the help; empty: among the common ones

@@ -77,6 +77,14 @@ struct Traced {
   std::vector<LinkWork> links = {};  // the hottest of a fabric
 };
 
+// The bandwidth of the ports between nodes that a calibration found by measured steps.
+struct NetworkFit {
+  double given = 0;    // Gbit/s a port, as the scenario has it
+  double carried = 0;  // as the steps say
+  Fabric fabric = Fabric::kUnknown;
+  int nics = 1;  // ports of a node
+};
+
 struct Report {
   std::string scenario;
   std::string about;
@@ -92,6 +100,7 @@ struct Report {
   std::vector<Row> rows;
   std::vector<Fitted> fitted;  // empty without calibration
   FitErrors fit_errors;        // what the calibration left uncertain
+  std::optional<NetworkFit> network;
   std::vector<Split> splits;
   std::string shortage;               // of memory (memory.h); empty where all strategies fit
   std::vector<std::string> warnings;  // what is allowed and rarely meant (warnings.h)

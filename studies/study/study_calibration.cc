@@ -214,6 +214,20 @@ void calibrate_study(const input::Document& document, const Scenario& scenario,
       report.splits.push_back(std::move(split));
     }
   }
+  if (report.fitted.empty() || !network_fit_of(scenario)) return;
+  const SweepPoint first = sweep_points(scenario).front();
+  report.network =
+      network_fit_of(at_point(with_fitted(without_sweep(document), report.fitted, first), first));
+}
+
+std::optional<NetworkFit> network_fit_of(const Scenario& fitted) {
+  const auto& parameters = fitted.calibration.parameters;
+  const auto found =
+      std::ranges::find(parameters, "cluster.inter.bandwidth_gbps", &Calibration::Parameter::path);
+  if (found == parameters.end() || fitted.cluster.tiers.empty()) return std::nullopt;
+  const Tier& tier = fitted.cluster.tiers.back();
+  return NetworkFit{found->start, tier.bandwidth / tier.nics / tier.efficiency / kGigabitPerSecond,
+                    fitted.cluster.fabric, tier.nics};
 }
 
 Calibrated calibrated(const input::Document& document) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "core/metrics.h"
@@ -26,6 +27,10 @@ struct Calibrated {
   FitErrors fit_errors;
 };
 Calibrated calibrated(const input::Document& document);
+
+// Returns what a calibration found of the ports between nodes; nothing where it fits something
+// else. Of a scenario with the fitted values in place.
+std::optional<NetworkFit> network_fit_of(const Scenario& fitted);
 
 // Fitting scenario keys to published figures: the least squares of relative errors over the rows
 // that a scenario marks as calibrated.

@@ -44,11 +44,13 @@ class Finder {
     add(baseline_, TrainingChange::kSame, tuned_.baseline.metrics.step_time,
         {{}, "", today ? today->written : std::nullopt});
     const auto said = add_same(emitted);
+    add_outside();
     add_schemes();
     std::vector<Strategy> same;
     for (std::size_t i = 1; i < list_.size(); ++i) same.push_back(list_[i].strategy);
     const auto first = static_cast<std::ptrdiff_t>(list_.size());
-    for (const TrainingWay& way : ways.find(said, same)) add_best(way);
+    const bool waits = measure::waits_for_network(best_same().metrics);
+    for (const TrainingWay& way : ways.find(said, same, waits)) add_best(way);
     std::stable_sort(list_.begin() + first, list_.end(), goes_first);
     compare();
     add_published();
@@ -116,6 +118,19 @@ class Finder {
         add(strategy, TrainingChange::kSame, step, *set);
       }
     }
+  }
+
+  // Adds the best by a file of ours if it gains more than the best that the framework says.
+  void add_outside() {
+    if (!tuned_.outside || settings_.trains_otherwise(tuned_.outside->strategy)) return;
+    const Ranked& best = *tuned_.outside;
+    if (best.metrics.step_time > tuned_.winner().metrics.step_time * (1 - kWorthSettingUp)) return;
+    const auto fits = [&](const Strategy& own) {
+      return measure::memory_of(scenario_, own).fits();
+    };
+    const auto set = settings_.settable(best.strategy, {});
+    if (!set || (fits(tuned_.winner().strategy) && !fits(best.strategy))) return;
+    add(best.strategy, TrainingChange::kSame, best.metrics.step_time, *set);
   }
 
   bool is_scheme(const Strategy& strategy) const {

@@ -70,6 +70,9 @@ class Tuner {
     if (!said) return;
     const std::vector<Ranked> found = std::move(tuned_.ranking);
     tuned_.ranking = {evaluated(*said, FusionKind::kBase)};
+    if (found.front().metrics.step_time < tuned_.winner().metrics.step_time) {
+      tuned_.outside = found.front();
+    }
     for (const Ranked& ranked : found) add_slower(ranked, tuned_);
     auto& best_so = input::changes_training(*said) ? tuned_.best_changed : tuned_.best_as_before;
     best_so = tuned_.winner();

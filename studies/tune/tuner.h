@@ -71,6 +71,7 @@ struct Tuned {
   std::optional<Ranked> best_threshold;  // of the kinds by size
   std::optional<Ranked> best_as_before;  // of those that train as without compression or LocalSGD
   std::optional<Ranked> best_changed;    // of those that change the training
+  std::optional<Ranked> outside;         // shorter than the framework's best, which is the winner
   bool confirmed_all = true;             // all that the search asked for, and the baseline
   // With the winner's knobs on one stream: the best contiguous fusion, and whether it is proved to
   // be the best there is (studies/tune/configuration.h).

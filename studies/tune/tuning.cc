@@ -98,7 +98,7 @@ class InFramework {
     constexpr double kWorthTelling = 1e-3, kWorthOtherWords = 0.01;
     const bool shorter = said_->step_time < wanted * (1 - kWorthTelling);
     const bool near = asked_ || said_->step_time < wanted * (1 + kWorthOtherWords);
-    const bool in_place = near && !applied && said_->step_time <= now;
+    const bool in_place = near && (asked_ || !applied) && said_->step_time <= now;
     if (!shorter && !in_place) return std::nullopt;
     said_->exact = true;
     said_->difference.clear();

@@ -18,13 +18,15 @@ std::string percent_number(double value) {
 
 // Returns "fp16", "powersgd", "local_sgd": the word that a user has for it.
 std::string way_of(const Strategy& strategy) {
+  if (strategy.local_sgd.outer.any()) return "diloco";
   return strategy.local_sgd.enabled ? "local_sgd" : strategy.compression.codec;
 }
 
 std::string way_words(const Strategy& strategy) {
   const Compression& compression = strategy.compression;
   if (strategy.local_sgd.enabled) {
-    return "LocalSGD every " + std::to_string(strategy.local_sgd.period) + " steps";
+    return std::string(strategy.local_sgd.outer.any() ? "DiLoCo" : "LocalSGD") + " every " +
+           std::to_string(strategy.local_sgd.period) + " steps";
   }
   if (compression.codec == "dgc") {
     return "DGC " + percent_number(100 * compression.sparsity.back()) + " %";
@@ -61,7 +63,7 @@ WayFinder::WayFinder(const Tuning& tuning, const SettingWriter& settings)
       measured_(!has_unmeasured(scenario_, baseline_)) {}
 
 std::vector<TrainingWay> WayFinder::find(const std::optional<Emitted>& said,
-                                         const std::vector<Strategy>& same) {
+                                         const std::vector<Strategy>& same, bool waits) {
   std::vector<TrainingWay> list;
   add_way(list, tuned_.winner().strategy, {}, true);
   for (const Strategy& strategy : scenario_.strategies) add_way(list, strategy, {}, true);
@@ -76,6 +78,12 @@ std::vector<TrainingWay> WayFinder::find(const std::optional<Emitted>& said,
     change.strategy.name = way_words(change.strategy);
     const bool told = dialect != nullptr && dialect->name == asked.dialect;
     add_way(list, change.strategy, told ? change.config : Json(), false);
+  }
+  if (waits && search_.local_sgds.empty()) {
+    if (auto outer = measure::outer_steps(scenario_, asked)) {
+      outer->strategy.name = way_words(outer->strategy);
+      add_way(list, outer->strategy, Json(), false);
+    }
   }
   // The same training with the other knobs of the best that trains as the baseline, the framework's
   // own words first.

@@ -28,9 +28,10 @@ class WayFinder {
 
   // Returns the ways of the scenario's strategies and search, then others that are worth trying,
   // except on an axis that the search names. Each is tried with the other knobs of `same` too, the
-  // last first. `said`: the framework's words for the best that trains the same.
+  // last first. `said`: the framework's words for the best that trains the same. `waits`: that one
+  // waits for the network, so DiLoCo is tried.
   std::vector<TrainingWay> find(const std::optional<Emitted>& said,
-                                const std::vector<Strategy>& same);
+                                const std::vector<Strategy>& same, bool waits);
 
   // Returns the names of strategies whose collectives were not measured though the baseline's were.
   const std::vector<std::string>& left_out() const { return left_out_; }

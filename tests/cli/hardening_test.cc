@@ -100,7 +100,7 @@ TEST_F(Hardening, WhatCannotBeWrittenIsKnownBeforeTheWork) {
     auto whole = arguments;
     whole.push_back("/nonexistent/x");
     const Ran ran = syncline_run(whole);
-    expect_told(ran, 3, "/nonexistent/x");
+    expect_told(ran, 2, "/nonexistent/x: there is no folder /nonexistent/");
     EXPECT_EQ(ran.out, "");
   }
 }

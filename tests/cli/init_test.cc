@@ -58,7 +58,14 @@ TEST(Init, FlagsAndOptionsAreALayout) {
             "--accumulate-allreduce-grads-in-fp32 --overlap-grad-reduce\n");
   EXPECT_TRUE(
       test::refused(test::syncline_run({"init", "gpt2_small", "--node", "dgx-h100", "--tp", "3"}),
-                    "is 3 ranks, which do not divide the cluster's 8"));
+                    "--tp: tensor 3 x context 1 x pipeline 1 is 3 ranks, which do not divide the "
+                    "cluster's 8"));
+  const auto tokens =
+      test::syncline_run({"init", "gpt2_small", "--node", "dgx-h100", "--sequence", "1k"});
+  EXPECT_TRUE(test::says(tokens.out, "\"sequence\": 1024"));
+  EXPECT_TRUE(test::refused(
+      test::syncline_run({"init", "gpt2_small", "--node", "dgx-h100", "--nodes", "1k"}),
+      "--nodes: found 1k, expected a whole number from 1 to 100000"));
   // A shell's quotes are gone from what comes word by word, and are back in what is pasted.
   const auto uneven = test::syncline_run({"init", "gpt2_small", "--node", "dgx-h100", "-o", file,
                                           "--", "--pipeline-model-parallel-size", "2",

@@ -48,8 +48,11 @@ std::string refused(const std::string& parallel) { return refusal_of(cut_job(par
 
 TEST(ReadParallel, WrongProductsNameTheNumbers) {
   for (const auto& [parallel, part] : std::vector<std::pair<const char*, const char*>>{
+           {R"({"tensor": 3, "pipeline": 2})", "workload.parallel.tensor: tensor 3 x context 1"},
+           {R"({"context": 3})", "workload.parallel.context: tensor 1 x context 3"},
            {R"({"tensor": 4, "pipeline": 3})",
-            "tensor 4 x context 1 x pipeline 3 is 12 ranks, which do not divide the cluster's 32"},
+            "workload.parallel.pipeline: tensor 4 x context 1 x pipeline 3 is 12 ranks, which do "
+            "not divide the cluster's 32"},
            {R"({"tensor": 32, "context": 2})", "is 64 ranks, which do not divide the cluster's 32"},
            {R"({"expert": 8, "pipeline": 8})",
             "expert 8 x expert_tensor 1 do not divide a stage's 4"},

@@ -70,6 +70,35 @@ TEST(Verdict, AFitThatFailedIsSaidFirst) {
   EXPECT_EQ(said(-99.6, false), "dgc is the fastest (1.47x over momentum).");
 }
 
+// A network that no strategy of the table can use is said ahead of which is fastest.
+TEST(Verdict, ANetworkThatCannotCarryTheTrainingIsSaidFirst) {
+  const auto waiting = [](const char* name, double speedup, double share) {
+    measure::Row one = row(name, speedup);
+    one.rate.ranks = 4;
+    one.metrics.exposed = share * one.metrics.step_time;
+    return one;
+  };
+  const std::string slow =
+      "The network cannot carry this training: 95.0 % of each step waits for it, whatever is "
+      "chosen; syncline tune names what can. ";
+  measure::Report report = report_of({waiting("momentum", 1, 0.99), waiting("fp16", 1.4, 0.95)});
+  EXPECT_EQ(verdict(report), slow + "fp16 is the fastest (1.40x over momentum).");
+  report.rows.push_back(waiting("overlapped", 1.2, 0.5));
+  EXPECT_EQ(verdict(report), "fp16 is the fastest (1.40x over momentum).");
+}
+
+// Where steps were measured, they say whether it is the network.
+TEST(Verdict, MeasuredStepsSayWhetherItIsTheNetwork) {
+  measure::Report report = report_of({row("momentum", 1), row("dgc", 1.467)});
+  report.network = {.given = 100, .carried = 20};
+  EXPECT_TRUE(verdict(report).starts_with(
+      "It is the network in part: of the baseline's 372 ms a step 178 ms wait for it. As measured, "
+      "a port between nodes carries 20 Gbit/s, 20.0 % of the 100 that it is given."))
+      << verdict(report);
+  report.network->carried = 263;
+  EXPECT_TRUE(test::says(verdict(report), "263 Gbit/s would explain them"));
+}
+
 TEST(Verdict, TwoStrategiesWithoutASweep) {
   EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 1.467)})),
             "dgc is the fastest (1.47x over momentum).");

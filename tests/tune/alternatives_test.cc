@@ -79,6 +79,24 @@ TEST(Alternatives, AreOfThreeKindsEachWithItsBestFirst) {
   }
 }
 
+// A link that cannot carry the training has outer steps as a row, one that can has none.
+TEST(Alternatives, HaveOuterStepsWhereTheLinkCannotCarryTheTraining) {
+  const auto outer_of = [](double gbps) {
+    const Tuning tuning =
+        quickly_tuned(with(resnet_by(kDdp), "cluster.inter.bandwidth_gbps", gbps));
+    const auto row = std::ranges::find_if(tuning.alternatives, [](const Alternative& one) {
+      return one.strategy.local_sgd.outer.any();
+    });
+    return row == tuning.alternatives.end() ? std::optional<Alternative>() : *row;
+  };
+  const auto far = outer_of(0.02);
+  ASSERT_TRUE(far);
+  EXPECT_EQ(far->strategy.name, "DiLoCo every 100 steps");
+  EXPECT_EQ(far->training, TrainingChange::kChanged);
+  EXPECT_FALSE(far->set_with.empty());
+  EXPECT_FALSE(outer_of(10));
+}
+
 // A step time is the one that `run` gives the strategy.
 TEST(Alternatives, TakeWhatTheirStrategiesTake) {
   const Tuning tuning = quickly_tuned(resnet_by(kDdp));

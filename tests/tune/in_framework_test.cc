@@ -66,6 +66,12 @@ TEST(InFramework, TheBestIsTheLeastOfItsTableAndCanBeSet) {
           measure::training_beside(best.strategy, tuning.tuned.baseline.strategy);
       for (const Alternative& row : tuning.alternatives) {
         if (row.training != training || !row.memory.fits()) continue;
+        // What only a file of ours does stands in the table, below what the framework can be told.
+        const auto& outside = tuning.tuned.outside;
+        if (outside && outside->strategy.name == row.strategy.name) {
+          EXPECT_FALSE(row.written);
+          continue;
+        }
         EXPECT_LE(best.metrics.step_time, row.metrics.step_time * (1 + 2e-3)) << row.strategy.name;
       }
       ASSERT_TRUE(tuning.emitted);
