@@ -255,7 +255,8 @@ struct Strategy {
     kSharded,
     kShardedUpdate
   } exchange = Exchange::kAllReduce;
-  // Sharded: the parameters' own buckets; empty: gathered as the gradients were scattered.
+  // Sharded: the parameters' own buckets; empty: gathered as the gradients were scattered. Without
+  // cross_step they are gathered in this order.
   std::vector<std::vector<int>> gather_groups;
   // kSharded: parameters are gathered again for the backward pass, each bucket's while the backward
   // pass of the one before runs (FSDP).
@@ -265,8 +266,8 @@ struct Strategy {
   std::vector<std::int64_t> pieces;
   // Gradients are exchanged in every micro-batch, not only in the last.
   bool each_micro_batch = false;
-  // In a pipeline, gradients are exchanged once their stage's passes are over, not after the last
-  // pass that computes them (Megatron without overlap-grad-reduce; FSDP2 in torch's stages).
+  // Gradients are exchanged once all passes (in a pipeline: of their stage) are over, in the order
+  // of the groups (Megatron without overlap-grad-reduce; FSDP2 in torch's stages).
   bool after_passes = false;
   // The next step's forward pass waits layer by layer for its parameters, instead of for all.
   bool cross_step = false;

@@ -24,7 +24,7 @@ Communication without_exchanges(const Workload& workload, const Cluster& cluster
   communication.streams = strategy.overlap ? strategy.streams : 0;
   communication.across_stream = strategy.overlap && strategy.traits.across_stream;
   communication.updates_by_bucket = strategy.update == Strategy::Update::kPerBucket;
-  communication.each_micro_batch = strategy.each_micro_batch;
+  communication.each_micro_batch = strategy.each_micro_batch && !strategy.after_passes;
   communication.cross_step = strategy.cross_step;
   communication.in_flight = strategy.traits.in_flight;
   const compress::Codec* codec = compress::find_codec(strategy.compression.codec);

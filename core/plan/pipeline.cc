@@ -142,10 +142,13 @@ Communication communication_of_kind(const Workload& whole, const Cluster& cluste
   Communication communication =
       communication_of(kind.workload, exchange_view(cluster, parallel, step), own, point);
   communication.ranks = cluster.ranks();
+  const bool late = strategy.after_passes;
+  const int last = static_cast<int>(whole.tensors.size()) - 1;
   for (auto* list : {&communication.gradients, &communication.parameters}) {
     for (Exchange& exchange : *list) {
       for (int& tensor : exchange.bucket.tensors) tensor = kind.tensors[index(tensor)];
       exchange.bucket.ready = kind.tensors[index(exchange.bucket.ready)];
+      if (late && list == &communication.gradients) exchange.bucket.ready = last;
       exchange.needed = kind.tensors[index(exchange.needed)];
       for (Route* route : {&exchange.reduce, &exchange.gather, &exchange.again}) {
         for (Leg& leg : *route) place_in_stage(leg.collective, cluster, parallel, stage, step);
@@ -178,12 +181,13 @@ Communication communication_of_stage(const Workload& whole, const Cluster& clust
     throw InternalError("strategy '" + strategy.name + "' fetches parameters beside experts");
   }
   both.shards = std::max(both.shards, expert.shards);
-  const auto merge = [](std::vector<Exchange>& into, std::vector<Exchange>& from) {
+  const auto merge = [](std::vector<Exchange>& into, std::vector<Exchange>& from, bool sorted) {
     std::move(from.begin(), from.end(), std::back_inserter(into));
+    if (!sorted) return;
     std::ranges::stable_sort(into, {}, [](const Exchange& one) { return one.bucket.ready; });
   };
-  merge(both.gradients, expert.gradients);
-  merge(both.parameters, expert.parameters);
+  merge(both.gradients, expert.gradients, true);
+  merge(both.parameters, expert.parameters, strategy.cross_step);
   return both;
 }
 

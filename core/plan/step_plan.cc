@@ -28,8 +28,8 @@ class StepEnd {
   }
 
  protected:
-  // Adds the second halves, ordered by their need in the next forward pass, each after its
-  // gradients' exchange or update.
+  // Adds the second halves, in the order of their need in the next forward pass or as they are
+  // listed, each after its gradients' exchange or update.
   void gather() {
     const std::size_t gradients = buckets_.gradients();
     std::vector<std::size_t> order;
@@ -37,10 +37,12 @@ class StepEnd {
       if (!buckets_.exchange(b).gather.empty()) order.push_back(b);
     }
     // A module's parameters come before those of modules inside it that the same layer awaits.
-    std::ranges::stable_sort(order, {}, [&](std::size_t b) {
+    // Where the forward pass waits for all, bucket comes after bucket.
+    const auto urgency = [&](std::size_t b) {
       const Bucket& bucket = buckets_.bucket(b);
       return std::pair(-bucket.ready, b >= gradients ? std::ranges::max(bucket.tensors) : 0);
-    });
+    };
+    if (communication_.cross_step) std::ranges::stable_sort(order, {}, urgency);
     std::size_t place = 0;
     for (const auto b : order) {
       const std::size_t number = buckets_.in_plan(b);

@@ -210,9 +210,31 @@ std::vector<int> shared_embedding(const Workload& workload) {
   return begin ? std::vector{static_cast<int>(workload.tensors.size()) - 1} : std::vector<int>();
 }
 
-// The number of buckets wins over their size, and both are nothing without the overlap. Buckets
-// stand on the first part alone: on later stages, and in later chunks, the exchange is not what the
-// step waits for.
+// Returns buckets as DistributedDataParallel lists them: buffer by buffer, in the order in which
+// the formats' first parameters are registered, each buffer's as they were filled.
+std::vector<std::vector<int>> in_buffer_order(std::vector<std::vector<int>> buckets,
+                                              const std::vector<Tensor>& tensors,
+                                              const ElementRule& rule) {
+  const auto buffer_of = [&](int t) {
+    const Tensor& tensor = tensors[static_cast<std::size_t>(t)];
+    return std::pair(tensor.dtype, rule.fp8_apart && plan::layer_matrix(tensor));
+  };
+  std::map<std::pair<DType, bool>, int> registered;  // the first parameter of each buffer
+  std::map<int, int> filled;
+  int place = 0;
+  for (const auto& parameter : rule.parameters) {
+    registered[buffer_of(parameter.front())] = -place;
+    filled[parameter.front()] = place++;
+  }
+  std::ranges::stable_sort(buckets, {}, [&](const std::vector<int>& bucket) {
+    return std::pair(registered.at(buffer_of(bucket.front())), filled.at(bucket.front()));
+  });
+  return buckets;
+}
+
+// Both a number of buckets and their size are nothing without the overlap. Buckets stand on the
+// first part alone: on later stages, and in later chunks, the exchange is not what the step waits
+// for.
 std::int64_t read_size(Reader& config, bool overlap, const Workload& workload,
                        const Cluster& cluster, std::vector<std::string>& notes) {
   const bool given = config.has("ddp-bucket-size") || config.has("ddp-num-buckets");
@@ -221,7 +243,7 @@ std::int64_t read_size(Reader& config, bool overlap, const Workload& workload,
                         1, kMostElements);
   if (config.has("ddp-num-buckets")) {
     if (config.has("ddp-bucket-size")) {
-      notes.push_back("ddp-num-buckets wins: ddp-bucket-size has no effect");
+      config.fail("ddp-num-buckets", "does not go with ddp-bucket-size: give one of the two");
     }
     const std::int64_t count = config.integer("ddp-num-buckets", 1, kMostElements);
     std::int64_t parameters = 0;
@@ -338,7 +360,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
 
   strategy.fusion.rule = Fusion::Rule::kGroups;
   strategy.fusion.groups = buckets_by_elements(workload.tensors, rule);
-  strategy.after_passes = workload.parallel.pipeline > 1 && !overlap;
+  strategy.after_passes = !overlap;
+  const auto listed = in_buffer_order(strategy.fusion.groups, workload.tensors, rule);
+  if (!overlap) strategy.fusion.groups = listed;
   if (sharded) {
     strategy.exchange = Strategy::Exchange::kSharded;
     strategy.cross_step = gathers_late;
@@ -346,8 +370,11 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     strategy.traits.buckets.pad_elements =
         std::lcm<std::int64_t>(shards, even ? kEvenBucketAlign : kBucketAlign);
     shard_inside(strategy, shards, cluster, reading.notes);
-    // Parameters are gathered in their own format.
-    if (strategy.fusion.sums_in_fp32()) strategy.gather_groups = strategy.fusion.groups;
+    // Parameters are gathered in their own format, and behind the update in the buffers' order.
+    const auto& gathered = gathers_late ? strategy.fusion.groups : listed;
+    const bool apart =
+        gathered != strategy.fusion.groups || (!gathers_late && workload.parallel.expert > 1);
+    if (apart || strategy.fusion.sums_in_fp32()) strategy.gather_groups = gathered;
   }
   const bool several = cluster.ranks() > 1;
   note(reading.notes,

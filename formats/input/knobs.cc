@@ -519,9 +519,9 @@ std::vector<Knob<Strategy>> order_knobs() {
            "Whether gradients are summed in every micro-batch of the workload instead of in the "
            "last alone (DDP without no_sync, DeepSpeed's ZeRO-2). Default false."),
       knob("after_passes", &S::after_passes, yes_or_no(),
-           "In a pipeline, whether a stage communicates its gradients once all of its passes are "
-           "over (Megatron without overlap-grad-reduce, FSDP2 in torch's stages), instead of after "
-           "the last pass that computes them. Without overlap it always does. Default false.")};
+           "Whether gradients are communicated once all passes are over (in a pipeline: of their "
+           "stage), in the order of fusion.groups (Megatron without overlap-grad-reduce, FSDP2 in "
+           "torch's stages), instead of once they are computed. Default false.")};
 }
 
 std::vector<Knob<FrameworkTraits>> flight_knobs() {

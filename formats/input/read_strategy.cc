@@ -73,9 +73,6 @@ Strategy read_own_keys(Reader& reader, const Workload& workload, const Cluster& 
         "hierarchy.across_last changes nothing here: without each_micro_batch gradients are summed "
         "in the last micro-batch alone");
   }
-  if (strategy.after_passes && workload.parallel.pipeline == 1) {
-    strategy.notes.push_back("after_passes changes nothing here: the workload has no pipeline");
-  }
   // A mistake is told here, where the user can still be told where.
   if (const auto conflict = conflict_of(strategy, workload, whole)) {
     reader.fail(conflict->key, conflict->why);

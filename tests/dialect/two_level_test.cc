@@ -271,9 +271,11 @@ TEST(TwoLevels, MegatronInstances) {
     }
     std::vector<Sent> reductions, gathers;
     for (const auto bucket : buckets) reduce(reductions, bucket, one.shards, one.ranks());
-    for (auto b = buckets.size(); b-- > 0;) {
-      gathers.push_back({CollectiveKind::kAllGather, one.shards, 1, buckets[b]});
+    for (const auto bucket : buckets) {
+      gathers.push_back({CollectiveKind::kAllGather, one.shards, 1, bucket});
     }
+    // Behind the update bucket comes after bucket, for the next forward pass the first layers'.
+    if (late) std::ranges::reverse(gathers);
     const Strategy strategy = strategy_of(megatron_dialect(), config, one);
     const plan::Plan plan = plan::make_plan(one.workload, one.cluster, strategy);
     EXPECT_EQ(sent_in(plan, false), reductions);

@@ -84,7 +84,9 @@ inline Json random_megatron(Dice& dice) {
   Json config = Json::object();
   if (dice.chance(75)) config["overlap-grad-reduce"] = true;
   if (dice.chance(60)) config["ddp-bucket-size"] = dice.between(1, 2'000'000);
-  if (dice.chance(20)) config["ddp-num-buckets"] = dice.between(1, 8);
+  if (!config.contains("ddp-bucket-size") && dice.chance(20)) {
+    config["ddp-num-buckets"] = dice.between(1, 8);
+  }
   if (dice.chance(50)) config["use-distributed-optimizer"] = true;
   const bool both =
       config.contains("overlap-grad-reduce") && config.contains("use-distributed-optimizer");
