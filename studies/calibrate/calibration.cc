@@ -33,8 +33,7 @@ BytesPerSecond bus_rate(const cost::TableCostModel& table) {
   return times * table.max_bytes / cost::size_time(table.cost_model, table.max_bytes);
 }
 
-// Counts of nodes and GPUs per node in the tables, and the largest of each, perhaps from different
-// tables.
+// Measured counts of nodes and GPUs per node, and the largest of each, perhaps of different tables.
 struct Counts {
   std::set<std::pair<int, int>> measured;
   int nodes = 1;
@@ -49,8 +48,7 @@ struct Counts {
   }
 };
 
-// Returns " The logs ran with NCCL_PROTO=Simple: ...", or an empty text. The algorithm is set per
-// table.
+// Returns " The logs ran with NCCL_PROTO=Simple: ...", or "". The algorithm is set per table.
 std::string settings_text(const std::vector<cost::MeasuredTable>& tables) {
   std::set<std::string> stated;
   for (const cost::MeasuredTable& table : tables) {

@@ -34,7 +34,7 @@ struct ComparedTable {
   bool clean = true;
   std::vector<ComparedRow> rows = {};
   std::string form = {};  // form of the cost model, if the table was fitted
-  double left_out = -1;  // mean relative error, each size left out; negative: unknown
+  double left_out = -1;   // mean relative error, each size left out; negative: unknown
   std::vector<Bytes> outliers = {};
 };
 
@@ -50,7 +50,7 @@ struct LineShare {
 struct BesideOthers {
   std::size_t table = 0;  // index in LogCalibration::fitted
   Bytes bytes = 0;
-  double longer = 1;  // measured time / median of such networks
+  double longer = 1;       // measured time / median of such networks
   double slower_than = 0;  // share of such networks that are faster
 };
 
@@ -62,11 +62,11 @@ struct LogCalibration {
   std::vector<std::string> warnings;
   std::optional<DeviceFit> device;
   std::optional<LineShare> line;
-  std::string node;  // kind of node compared with in `beside`; empty: none
+  std::string node;                // kind of node compared with in `beside`; empty: none
   std::vector<std::string> kinds;  // kinds of node that have the logs' GPUs, if none was named
   std::vector<BesideOthers> beside;
   double in_sample = 0;  // mean relative error over all fitted rows
-  double left_out = -1;  // mean relative error with each size left out in turn; negative: too few sizes
+  double left_out = -1;  // the same, each size left out in turn; negative: too few sizes
 };
 
 // A size of 64 KiB or more whose rate is at least a quarter below that of a smaller size, `than`.
@@ -107,9 +107,9 @@ void set_device(LogCalibration& calibration, const DeviceFit& device);
 
 // Published logs as fidelity tables: calibrates on some, predicts others and keeps the errors.
 
-// Returns one table for each comparison and predicted log. Throws InputError for a wrong list.
-// `progress` is called after each comparison with the numbers done and in all; `interrupted` is
-// asked between comparisons.
+// Returns one table for each comparison and predicted log, without sizes below the list's
+// from_bytes. Throws InputError for a wrong list. `progress` is called after each comparison with
+// the numbers done and in all; `interrupted` is asked in between.
 std::vector<measure::FidelityTable> log_fidelity(
     const std::string& path, const std::function<void(std::size_t, std::size_t)>& progress,
     const std::function<bool()>& interrupted);

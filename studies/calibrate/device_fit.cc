@@ -77,8 +77,7 @@ KernelTiming timing_of(Reader& row) {
   return timing;
 }
 
-// Returns the harmonic mean of the kinds' rates, each from the median seconds per byte of its
-// cases.
+// Returns the harmonic mean of the kinds' rates, each by the median of its cases.
 BytesPerSecond memory_rate(const std::vector<KernelTiming>& timings) {
   std::map<std::string, std::vector<double>> by_kind;
   for (const auto& timing : timings) {

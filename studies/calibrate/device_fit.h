@@ -32,8 +32,8 @@ struct DeviceFit {
   // Traces: a tenth of the gradients with a wait arrived within this time of the previous one. Each
   // gradient takes at least one kernel, so a launch costs no more.
   std::optional<Seconds> launch;
-  // Traces: largest distance of a gradient in the model from its place in the trace if the pass is
-  // divided by FLOPs, as a share of the pass.
+  // Traces: largest error of a gradient's place if the pass is divided by FLOPs, as a share of the
+  // pass.
   std::optional<double> worst_place;
 };
 
@@ -70,7 +70,7 @@ struct KernelCosts {
   std::string gpu;
   std::string date;
   std::string git;
-  Seconds launch = 0;  // time in which the host issues a kernel
+  Seconds launch = 0;      // time in which the host issues a kernel
   Seconds kernel_gap = 0;  // time from one kernel to the next
   BytesPerSecond memory = 0;
   std::vector<KernelTiming> timings;  // kernels that ran
@@ -78,8 +78,7 @@ struct KernelCosts {
   Seconds evaluated(const KernelTiming& timing) const { return timing.evaluated_bytes / memory; }
 };
 
-// Reads the costs of kernels. Throws InputError if the file is of another kind, from a rehearsal,
-// or has no streaming kernel.
+// Reads costs. Throws InputError for another file, a rehearsal's, or one without streaming kernels.
 KernelCosts kernel_costs(const Json& check, const std::string& file);
 
 // Returns the cluster, validated, with measured memory, launch and gap of its device and a

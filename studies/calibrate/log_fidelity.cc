@@ -163,8 +163,8 @@ void each_row(const std::vector<std::string>& files, Bytes from_bytes,
   }
 }
 
-// Predicts each count of nodes and GPUs from the other tables, if they also have a table inside, or
-// between, nodes.
+// Predicts each count of nodes and GPUs from the other tables, if these hold one on the same side:
+// inside a node, or between nodes.
 void each_count(const std::vector<std::string>& files, Bytes from_bytes,
                 measure::FidelityTable& table) {
   const auto tables = tables_in(files);

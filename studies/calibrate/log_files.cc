@@ -24,7 +24,7 @@ namespace {
 struct LogFile {
   std::string path;
   std::optional<cost::ForcedAlgorithm> forced;  // nullopt: not given
-  std::string type;  // empty: not given
+  std::string type;                             // empty: not given
   int nodes = 0;
   int gpus_per_node = 0;
 };
@@ -207,8 +207,7 @@ std::string passed_over(const LogFile& file, const cost::MeasuredTable& table) {
   return {};
 }
 
-// Returns true if `a` is nearer to a job's sums of floats than `b`. Without such rows, a log's
-// first rows win.
+// Returns true if `a` comes first: sums of floats, as in jobs, precede others.
 bool comes_first(const cost::MeasuredTable& a, const cost::MeasuredTable& b) {
   const auto rank = [](const cost::MeasuredTable& table) {
     return std::tuple(table.type != "float", table.redop != "sum" && !table.redop.empty(),
@@ -228,8 +227,7 @@ bool same_rows(const cost::MeasuredTable& a, const cost::MeasuredTable& b) {
   return a.type == b.type && a.redop == b.redop && a.root == b.root;
 }
 
-// Keeps one of the tables of one shape that differ in type, operation or root; its notes name the
-// others.
+// Keeps one of the tables of one shape that differ in type, operation or root. It names the others.
 std::vector<cost::MeasuredTable> one_kind_of_rows(std::vector<cost::MeasuredTable> tables) {
   std::vector<cost::MeasuredTable> kept;
   for (const cost::MeasuredTable& table : tables) {

@@ -43,8 +43,7 @@ MeasuredRates rates_of(const std::vector<SizeFit>& tables, const cost::MeasuredC
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const cost::TableCostModel& table = model.tables[i];
     if (!cost::ring_like(table.kind) || table.slow > 0) continue;
-    // A forced tree does not show its network's bandwidth; it counts only if all tables are forced
-    // trees.
+    // Forced trees do not show their network's bandwidth; they count only without other tables.
     if (table.forced == cost::ForcedAlgorithm::kTree && !only_trees) continue;
     const double rate = bus_rate(tables[i]);
     if (table.nodes > 1) {
@@ -62,8 +61,7 @@ MeasuredRates rates_of(const std::vector<SizeFit>& tables, const cost::MeasuredC
   return rates;
 }
 
-// Returns the rows between nodes, at most kMost per table, so that a fine table does not outweigh
-// the others.
+// Returns the rows between nodes, at most kMost per table, so that fine tables do not dominate.
 std::vector<cost::PathRow> rows_between(const std::vector<SizeFit>& tables,
                                         const cost::MeasuredCostModel& model,
                                         const cost::ScaleCostModel& scale) {

@@ -18,16 +18,16 @@ namespace syncline::calibrate {
 struct SizeFit {
   cost::MeasuredTable measured;
   cost::SizeCostModel cost_model;
-  std::vector<cost::MeasuredPoint> points;  // fitted points, by ascending size
+  std::vector<cost::MeasuredPoint> points;    // fitted points, by ascending size
   std::vector<cost::MeasuredPoint> outliers;  // points left out as disturbed
   // Means of |fitted / measured - 1| over the points: fitted to all sizes, and with each size left
   // out of the fit (of more than 64 sizes, 64 evenly spread ones in turn). The second estimates the
   // error at new sizes; with fewer than three sizes it is negative (unknown).
   double in_sample = 0;
   double left_out = -1;
-  // How far the cost model is off around each size, from the same left-out sizes and `noise`; and a
-  // thousand times below and above them, where the table leaves open how the time goes on. Empty
-  // with fewer than three sizes that leave nothing open.
+  // Errors of the cost model around each size, from left-out sizes and `noise`, and a thousand
+  // times below and above the sizes if the table leaves the growth of the time open there. Empty
+  // with fewer than three sizes if they leave none open.
   std::vector<cost::SizeSpread> spreads;
   // Standard deviation of the logarithm of one measured time: from repeated tables, and from both
   // times of each size if the table is not clean. 0: unknown.

@@ -155,9 +155,8 @@ cost::SizeCostModel fit_envelope(const Points& points, const cost::SizeCostModel
   return best;
 }
 
-// Fits a sum of powers by a pattern search: the plain line's two parameters start at values that
-// explain one end of the table each, and change by factors that shrink once no change improves the
-// fit.
+// Fits a sum of powers by pattern search: the line's two parameters, each from one end of the
+// table, are moved by factors that shrink once no move improves the fit.
 cost::SizeCostModel fit_sum(const Points& points, const cost::SizeCostModel& line,
                             double exponent) {
   cost::SizeCostModel model = line;
@@ -231,15 +230,14 @@ double median_error(const cost::SizeCostModel& model, const Points& points) {
 // A candidate's errors on points left out of its fit.
 struct LeftOutError {
   double mean = 0;
-  double bounded = 0;  // sum of errors, each bounded
+  double bounded = 0;         // each point's size, and logarithm of its error
   std::vector<double> bytes;  // size of each point
   std::vector<double> logs;
 };
 
 // Returns leave-one-out errors of each candidate by name. Empty for fewer than three points.
 std::map<std::string, LeftOutError> left_out_errors(const Candidates& full, const Points& points) {
-  // At a jump of the table no candidate can predict the left-out size: such an error must not
-  // decide.
+  // At a jump no candidate can predict the left-out size: such an error must not decide.
   constexpr double kMiss = 0.25;
   std::map<std::string, LeftOutError> errors;
   if (points.size() < 3) return errors;

@@ -33,10 +33,10 @@
 namespace syncline::calibrate {
 namespace {
 
-constexpr double kTells = 0.01;  // information / the prior's, below which rows do not count
+constexpr double kTells = 0.01;    // information / the prior's, below which rows do not count
 constexpr double kNarrowed = 0.7;  // interval / the prior's, up to which a value is determined
-constexpr double kFar = 0.06;  // error of a fitted row that these values do not explain
-constexpr double kWorse = 0.005;  // increase of left-out rows' median error
+constexpr double kFar = 0.06;      // error of a fitted row that these values do not explain
+constexpr double kWorse = 0.005;   // increase of left-out rows' median error
 constexpr int kStepDigits = 6;
 
 // Other errors of a row: the model of a step errs by 1 % in the median and by 4 % at the 90th
@@ -62,8 +62,7 @@ class StepModel {
   // Returns the scenario of the first sweep point; its device is that of all points.
   const Scenario& scenario() const { return scenario_; }
 
-  // Returns the step time of a row. Throws InputError if the row's sweep point makes the scenario
-  // wrong.
+  // Returns a row's step time. Throws InputError if its sweep point makes the scenario wrong.
   Seconds step(const measure::RowKey& key, const Losses& losses) {
     Point& point = point_of(key);
     Device& device = point.scenario.cluster.device;

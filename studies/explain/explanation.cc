@@ -74,8 +74,7 @@ Explained strategy_explained(const input::Document& document, const Scenario& sc
   return one;
 }
 
-// Returns a plan's step with instant collectives of buckets, and also of messages between stages if
-// `sends`.
+// Returns a plan's step with instant collectives of buckets and, if `sends`, between stages.
 Seconds step_without(plan::Plan plan, const Scenario& scenario, bool sends) {
   constexpr int kPeriods = 3;
   for (plan::Op& op : plan.ops) {

@@ -17,21 +17,20 @@
 
 namespace syncline::measure {
 
-// A step's time by cause, for `explain` and `tune`. Exposed communication is divided into start-up
-// and transfer in the proportion of the collectives' own time.
+// A step's time by cause. Exposed communication divides like the collectives' own time.
 
 // A step's time by cause. The communication that nothing hides is shared out as start-up and
 // transfer are in the collectives' own time.
 struct Bottleneck {
   Seconds step = 0;
   Seconds compute = 0;        // the model's work on a rank of mean speed, without the next three
-  Seconds tensor = 0;  // exposed collectives of tensor parallelism
-  Seconds context = 0;  // exposed collectives of context parallelism
-  Seconds expert = 0;  // exposed collectives of expert parallelism
+  Seconds tensor = 0;         // exposed collectives of tensor parallelism
+  Seconds context = 0;        // exposed collectives of context parallelism
+  Seconds expert = 0;         // exposed collectives of expert parallelism
   Seconds bubble = 0;         // waiting for other stages of the pipeline
-  Seconds sends = 0;  // extra bubble due to messages between stages
+  Seconds sends = 0;          // extra bubble due to messages between stages
   Seconds stragglers = 0;     // waiting for slower ranks
-  Seconds overhead = 0;  // the host's cost of data-parallel execution
+  Seconds overhead = 0;       // the host's cost of data-parallel execution
   Seconds handling = 0;       // copying and encoding gradients, the host's delays
   Seconds start_up = 0;       // exposed latency and overhead of collectives
   Seconds transfer = 0;       // exposed time of their bytes
@@ -64,13 +63,13 @@ inline constexpr double kLeastAdvicePercent = 0.5;
 struct Explained {
   Strategy strategy;
   Evaluated evaluated;
-  Interval interval;  // 80 % interval of its step time
+  Interval interval;                     // 80 % interval of its step time
   std::optional<Bottleneck> bottleneck;  // for several ranks: one exchanges nothing
-  std::optional<Bottleneck> doubled;  // for a whole job: with twice the nodes
-  std::optional<HotLink> hot_link;  // on a fabric that slows collectives down
+  std::optional<Bottleneck> doubled;     // for a whole job: with twice the nodes
+  std::optional<HotLink> hot_link;       // on a fabric that slows collectives down
   std::vector<SwitchLoad> links;         // on a fabric
   std::vector<Advice> advice;            // the best few, best first
-  bool advised = false;  // false: one rank without operators gets no advice
+  bool advised = false;                  // false: one rank without operators gets no advice
 };
 
 struct Explanation {

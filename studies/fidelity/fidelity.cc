@@ -36,8 +36,7 @@ std::optional<IntervalSummary> interval_summary(const std::vector<IntervalRow>& 
 
 namespace {
 
-// Returns true in `held` if a row's interval held the published figure; nullopt without a published
-// time.
+// Compares a row's interval with the published figure; nullopt without a published time.
 std::optional<IntervalRow> interval_row(const Row& row) {
   const Published& published = *row.published;
   const Metrics& metrics = row.metrics;

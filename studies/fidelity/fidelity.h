@@ -44,7 +44,7 @@ struct FidelityTable {
   std::string file;
   // Errors (predicted / measured - 1) * 100 of each row.
   std::vector<double> calibrated;  // rows of the fit
-  std::vector<double> predicted;  // rows outside the fit, or left out in turn
+  std::vector<double> predicted;   // rows outside the fit, or left out in turn
   // Reason why the forecasts leave the calibrated range; empty if they do not.
   std::string out_of_range;
   // Intervals of the predicted rows, if the prediction has them.
@@ -72,8 +72,7 @@ using LiveFile = Validation;
 // Reads a report of `validate`. Throws InputError for another file.
 LiveFile read_validation(const std::string& file);
 
-// Returns the errors of a live run, all rows as predicted: each was predicted before it was
-// measured.
+// Returns the errors of a live run; all rows are predicted ones.
 FidelityTable table_of(const LiveFile& live);
 
 }  // namespace syncline::measure

@@ -30,14 +30,14 @@ struct KindTime {
 
 struct ValidatedRow {
   std::string strategy;
-  Seconds predicted = 0;  // time of a step
-  Interval interval;  // 80 % interval of `predicted`; both ends 0: not computed
+  Seconds predicted = 0;       // time of a step
+  Interval interval;           // 80 % interval of `predicted`; both ends 0: not computed
   std::vector<Seconds> steps;  // measured, warm-up left out
   Seconds median = 0;
   Seconds p95 = 0;
   std::optional<bool> values_match;  // nullopt: not checked
   std::vector<KindTime> kinds;
-  std::vector<KindTime> collectives;  // each collective, if collectives do not overlap
+  std::vector<KindTime> collectives;        // each collective, if collectives do not overlap
   std::optional<double> published_speedup;  // over the baseline, published
   // Per step, on the rank that sent most; nullopt if the backend does not count them.
   std::optional<double> bytes_sent;
@@ -56,8 +56,8 @@ struct Validation {
   std::string baseline;
   std::string executor;  // name of the one that predicted
   std::string version;
-  std::string date;  // date of the measurement, UTC: 2026-11-20
-  std::string hardware;  // hardware of the run, in words
+  std::string date;        // date of the measurement, UTC: 2026-11-20
+  std::string hardware;    // hardware of the run, in words
   bool operators = false;  // the workload's operators ran as kernels; else timers took their time
   int ranks = 1;
   int warmup = 0;

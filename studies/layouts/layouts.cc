@@ -126,8 +126,7 @@ class LayoutSpace {
   Json cut(int tensor, int context, int pipeline, int expert) const {
     Json parallel = Json::object();
     if (tensor > 1) parallel["tensor"] = tensor;
-    // Norms and activations are cut as well, unless the given layout's tensor groups do not cut
-    // them.
+    // Norms and residuals are cut too, unless the given layout's tensor groups do not cut them.
     const bool without = extent_of(given_, "tensor") > 1 && !given_.value("sequence", false);
     if (tensor > 1 && !without) parallel["sequence"] = true;
     if (context > 1) parallel["context"] = context;

@@ -18,13 +18,12 @@ namespace syncline::tune {
 
 // A layout of a job, with its prediction if it was evaluated.
 struct RankedLayout : measure::Prediction {  // `gain`: over the given layout
-  Json parallel;  // value of workload.parallel
+  Json parallel;                             // value of workload.parallel
   std::int64_t batch = 1;
   std::int64_t micro_batches = 1;
   int replicas = 1;
 
-  // Returns the layout in words, "tp 4 sp, pp 4 x 5, dp 16, 64 x 1": sizes above 1, micro-batches
-  // and their samples.
+  // Returns "tp 4 sp, pp 4 x 5, dp 16, 64 x 1": sizes above 1, micro-batches and their samples.
   std::string words() const;
 
   measure::Bottleneck bottleneck = {};
@@ -36,11 +35,11 @@ struct Layouts {
   std::string executor;
   RankedLayout given;
   std::vector<RankedLayout> ranking;  // best first; among equals the one that cuts less
-  std::size_t layouts = 0;  // layouts that divide the cluster
-  std::size_t fitting = 0;  // layouts that also divide the model and fit in memory
+  std::size_t layouts = 0;            // layouts that divide the cluster
+  std::size_t fitting = 0;            // layouts that also divide the model and fit in memory
   std::size_t too_large = 0;
   std::size_t evaluated = 0;
-  std::string least;  // if none fits: the one with the least memory, and its size
+  std::string least;            // if none fits: the one with the least memory, and its size
   std::string dialect, pasted;  // best layout as a framework's settings, if requested
   bool complete = true;
   std::vector<std::string> warnings;

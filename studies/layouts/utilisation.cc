@@ -34,8 +34,7 @@ std::shared_ptr<const fabric::Topology> grown(const fabric::Topology& topology, 
   return copy;
 }
 
-// Returns the cluster with another bandwidth of the outermost links. A fabric's links grow with the
-// ports, which they would limit otherwise.
+// Changes the outermost links' bandwidth. A fabric's links grow too, or they would limit the ports.
 Cluster with_link(Cluster cluster, BytesPerSecond rated) {
   Tier& tier = cluster.tiers.back();
   const double growth = rated * tier.efficiency / tier.bandwidth;
@@ -92,8 +91,7 @@ class Search {
     return evaluated(scenario_, one, strategy);
   }
 
-  // Returns the factor by which waits of its group for the others lengthen a step, excluding waits
-  // inside the group.
+  // Returns the factor on a step due to its group's waits for others, without waits inside it.
   double waits_between_groups(Strategy strategy) const {
     const int steps = static_cast<int>(strategy.local_sgd.period);
     const Cluster& cluster = scenario_.cluster;

@@ -17,10 +17,10 @@ namespace syncline::tune {
 
 struct Utilised {
   Strategy strategy;
-  Seconds alone = 0;  // a step of one group by itself
-  double given = 0;  // utilisation at the given links
-  std::optional<BytesPerSecond> needed;  // rated bandwidth of a group's port; nullopt: none suffices
-  std::vector<double> curve;  // utilisation at each of Utilisation::bandwidths
+  Seconds alone = 0;                     // a step of one group by itself
+  double given = 0;                      // utilisation at the given links
+  std::optional<BytesPerSecond> needed;  // rated, of a group's port; nullopt: none suffices
+  std::vector<double> curve;             // utilisation at each of Utilisation::bandwidths
 };
 
 struct Utilisation {
@@ -28,7 +28,7 @@ struct Utilisation {
   double target = 0.95;
   int groups = 1;
   int ranks = 1;  // in a group
-  Tier link;  // as given
+  Tier link;      // as given
   std::vector<BytesPerSecond> bandwidths;
   std::vector<Utilised> rows;  // plain first
   std::vector<std::string> warnings;

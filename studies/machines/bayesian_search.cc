@@ -77,8 +77,7 @@ Eigen::VectorXd improvements(const Posterior& posterior, double incumbent) {
   return sum;
 }
 
-// Returns estimates of the mixture of the models: their disagreement adds to the process's
-// variance.
+// Estimates by the mixture of models: their disagreement adds to the process's variance.
 std::vector<Estimate> estimates_of(const Posterior& posterior, const Eigen::VectorXd& mean) {
   std::vector<Estimate> estimates;
   for (Eigen::Index c = 0; c < mean.size(); ++c) {

@@ -27,8 +27,8 @@ struct SearchProblem {
 };
 
 struct SearchSettings {
-  int budget = 12;  // most evaluations, at least 1
-  int steps = 50;  // training steps per evaluation
+  int budget = 12;   // most evaluations, at least 1
+  int steps = 50;    // training steps per evaluation
   int at_least = 3;  // evaluations before the stopping rule applies
   // The search stops if the expected improvement is below this share of the standard error of one
   // evaluation, as smaller gains cannot be measured. 0: the whole budget is used.
@@ -46,17 +46,17 @@ struct Observation {
 // Posterior of one candidate's step time.
 struct Estimate {
   Seconds step_time = 0;
-  double relative_deviation = 0;  // of the step time
+  double relative_deviation = 0;  // standard deviation / step time
 };
 
 struct SearchState {
-  std::size_t best = 0;  // measured candidate with the best posterior mean
+  std::size_t best = 0;             // measured candidate with the best posterior mean
   std::optional<std::size_t> next;  // empty: the search is over
-  std::string stopped;  // the reason, once the search is over
+  std::string stopped;              // the reason, once the search is over
   double expected_improvement = 0;  // the most promising candidate's, relative
   double noise = 0;                 // relative standard error of one evaluation, as fitted
   std::vector<Estimate> estimates;  // per candidate
-  Eigen::VectorXd member_weights;  // posterior, per model
+  Eigen::VectorXd member_weights;   // posterior, per model
 };
 
 // Returns the state of the search after these observations, in order. Without observations `best`

@@ -142,8 +142,7 @@ double log_evidence(const SeenPoints& observed, const Ensemble& ensemble, const 
   return evidence;
 }
 
-// Fits the kernel. The prior of the noise is narrow, since the spread inside each evaluation shows
-// it; those of lengths and deviation are wide.
+// Fits with a narrow prior of the noise, known from each evaluation; those of the others are wide.
 Kernel fit_kernel(const SeenPoints& observed, const Ensemble& ensemble, const Kernel& typical) {
   assert(!observed.points.empty() && "a kernel is fitted to something");
   constexpr double kSpread = 0.7, kNoiseSpread = 0.3;  // standard deviations of logarithms
@@ -210,7 +209,7 @@ Minimum minimise_in_box(const ObjectiveWithGradient& function, const Eigen::Vect
   try {
     solver.minimize(watched, at, reached, low, high);
   } catch (const std::runtime_error&) {  // thrown by the line search
-  } catch (const std::logic_error&) {  // thrown by its step, if rounding hides the slope
+  } catch (const std::logic_error&) {    // thrown by its step, if rounding hides the slope
   }
   return best;
 }

@@ -34,7 +34,7 @@ struct Kernel {
 struct Posterior {
   Eigen::VectorXd member_weights;  // sums to one
   Eigen::MatrixXd means;           // models x points, without noise
-  Eigen::VectorXd deviations;  // per point, the same for all models
+  Eigen::VectorXd deviations;      // per point, the same for all models
 
   Eigen::VectorXd mean() const { return means.transpose() * member_weights; }
 };

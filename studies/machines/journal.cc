@@ -160,8 +160,7 @@ void Journal::read(const Json& header) {
   entries_.assign(lines.begin() + 1, lines.end());
 }
 
-// Writes the header. If the disk has no room for it, removes the new file: there are no entries to
-// continue from.
+// Writes the header. If the disk has no room for it, removes the new file, which has no entries.
 void Journal::begin(const Json& header) {
   try {
     write_line(header);

@@ -45,7 +45,7 @@ std::vector<GroupedChoice> choices_of(const Search& search, const Strategy& stra
   const auto add = [&](const Configuration& configuration, Fusion fusion) {
     auto groups = groups_of(configuration, fusion);
     if (groups.empty()) groups = planned_groups(configuration.scenario(), fused(strategy, fusion));
-    // With ticks, equal groups may wait for different moments.
+    // If ticks close buckets, equal groups may wait for different moments.
     const bool fresh = seen.insert(groups).second;
     if (fresh || fusion.cycle > 0) choices.push_back({std::move(fusion), std::move(groups)});
   };

@@ -30,7 +30,7 @@ struct LiveSpace {
   int steps = 1;  // argument of member_factors; coarse, as each model evaluates each candidate
   // Most rules by size or count per configuration; of more, an evenly spaced sample.
   std::size_t most_rules = 12;
-  // Margin of a candidate over some model's best, relative; candidates beyond it are dropped.
+  // Largest margin above some model's best, relative, at which a candidate stays.
   double margin = 0.5;
 };
 

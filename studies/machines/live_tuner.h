@@ -30,8 +30,7 @@ struct Measurement {
   Seconds standard_error = 0;  // of that mean, from the spread of the steps
 };
 
-// Returns mean and standard error of single steps; the error of one step is 0. Requires at least
-// one.
+// Returns mean and standard error (0 for one step) of single steps. Requires at least one.
 Measurement summary(const std::vector<Seconds>& steps);
 
 // Objective of a live search: the step time of a candidate on some machine.
@@ -65,10 +64,10 @@ struct LiveSettings {
 
 struct LiveTuning {
   std::vector<Observation> observations;  // in order
-  std::size_t resumed = 0;  // observations that came from the journal
+  std::size_t resumed = 0;                // observations that came from the journal
   SearchState state;
   bool complete = true;  // false: interrupted
-  std::string source;  // origin of the figures
+  std::string source;    // origin of the figures
 };
 
 // Runs the search. If `journal` is null, no observation is stored. Throws InputError if the
@@ -92,7 +91,7 @@ std::string resume_advice(const LiveTuning& tuning, const SearchSettings& settin
 struct KnownTruth {
   bool measured = false;  // by a sweep over all candidates
   Seconds best = 0;       // the answer's true step time
-  Seconds least = 0;  // least of all candidates
+  Seconds least = 0;      // least of all candidates
   Seconds baseline = 0;   // the scenario's baseline
 };
 

@@ -22,8 +22,7 @@ void hand_in(std::vector<Predictor> rows);
 // Returns the table, in the order of hand_in.
 const std::vector<Predictor>& predictors();
 
-// Returns the predictor of that name. Requires a name in the table; the argument's check ensures
-// it.
+// Returns the predictor. Requires a name in the table, which the argument's check ensures.
 const Predictor& predictor_named(std::string_view name);
 
 // Returns the argument `executor`, the name of the predictor.

@@ -37,7 +37,7 @@ struct Guest {
   const Scenario* scenario = nullptr;
   const Strategy* strategy = nullptr;
   Cluster cluster;
-  std::vector<LinkUse> use = {};  // per link of the fabric, as in `bytes`
+  std::vector<LinkUse> use = {};   // per link of the fabric, as in `bytes`
   std::vector<double> bytes = {};  // per step
   Seconds alone = 0;
   Seconds step = 0;
@@ -83,8 +83,7 @@ BytesPerSecond left_for(const Guest& guest, const std::vector<Guest>& guests, st
   return left;
 }
 
-// Evaluates each job on the bandwidth that the last round's means leave. Returns true if some step
-// has changed.
+// Evaluates each job on the last round's remaining bandwidth. Returns true if a step changed.
 bool another_round(std::vector<Guest>& guests) {
   constexpr double kAlike = 1e-6;  // relative, for capacities
   constexpr double kStill = 1e-3;  // relative, for steps
@@ -142,7 +141,7 @@ void add_coolers(const Scenario& scenario, const Strategy& strategy, Seconds ste
   };
   fabric::Topology packed = given;
   packed.nodes = fabric::placed(given, scenario.cluster.nodes, fabric::Placement::kPacked, 1);
-  // With other jobs, neighbouring nodes may be theirs.
+  // If other jobs share the fabric, neighbouring nodes may be theirs.
   if (packed.nodes != given.nodes && !given.shared)
     add("nodes side by side (placement: packed)", packed);
   if (given.hashed) {
@@ -170,7 +169,7 @@ std::vector<LinkUse> link_use(const plan::Plan& plan, const collective::Network&
   for (const auto& [cost, all] : bytes) {
     std::vector<LinkUse> by_kind(cost->footprint->link_kinds());
     for (const auto& stage : cost->stages) {
-      const double message = stage.flow_rate * stage.seconds_per_byte;  // the flow's share of the payload
+      const double message = stage.flow_rate * stage.seconds_per_byte;  // its share of the payload
       for (const auto& [kind, seconds] : stage.links) {
         LinkUse& one = by_kind[index(kind)];
         one.busy += seconds * all;

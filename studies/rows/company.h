@@ -28,18 +28,17 @@ std::vector<LinkUse> link_use(const plan::Plan& plan, const collective::Network&
 
 // A strategy among the scenario's other jobs.
 struct Together {
-  Cluster cluster;  // links have the bandwidth that the others leave
+  Cluster cluster;                                 // links have the bandwidth that the others leave
   std::shared_ptr<const fabric::Topology> fabric;  // the full one
   Company company;
   std::shared_ptr<collective::CostCache> cache;  // costs on `cluster`
-  std::vector<run::Beside> others;  // the other jobs, for an executor that runs them
-  std::vector<std::vector<double>> bytes;  // per step, by job and link of the fabric
+  std::vector<run::Beside> others;               // the other jobs, for an executor that runs them
+  std::vector<std::vector<double>> bytes;        // per step, by job and link of the fabric
 };
 
 Together together(const Scenario& scenario, const Strategy& strategy);
 
-// Returns the cluster with the bandwidth that the scenario's other jobs, if any, leave of each
-// link.
+// Returns the cluster with the bandwidth that the scenario's other jobs, if any, leave per link.
 Cluster cluster_left(const Scenario& scenario, const Strategy& strategy);
 
 // Returns the scenario without its other jobs, on the bandwidth that they leave while its baseline
@@ -54,7 +53,7 @@ void find_hot_links(Together& together);
 struct HotLink {
   std::string name;   // "leaf3-spine0"
   std::string sort;   // "spine"
-  Seconds busy = 0;  // time of a step's collectives alone on the link
+  Seconds busy = 0;   // time of a step's collectives alone on the link
   Seconds ports = 0;  // the same of the busiest port of a node or GPU
   // Changes with the predicted step, the shortest first; changes without a gain are left out.
   std::vector<std::pair<std::string, Seconds>> cooler;
@@ -75,7 +74,7 @@ struct SwitchLoad {
   std::string name;
   std::string sort;
   Seconds out = 0;  // away from the switch: time of a step's collectives alone on the link
-  Seconds in = 0;  // towards the switch
+  Seconds in = 0;   // towards the switch
 };
 
 // Most names that switch_loads returns: the fabric's links with traffic, by switch and kind.

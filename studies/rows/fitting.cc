@@ -123,7 +123,7 @@ class FitSearch {
 
   bool asked(const std::string& dialect) const { return dialect_.empty() || dialect == dialect_; }
 
-  // Reduces the samples of a micro-batch to divisors of its samples, if operators allow it.
+  // Tries smaller divisors of a micro-batch's samples, if the workload has operators.
   bool try_smaller_batches() {
     const Workload& workload = scenario_.workload;
     if (!may_.batch || workload.operators.empty()) return false;
@@ -208,7 +208,7 @@ class FitSearch {
   input::Document document_;
   Freedom may_;
   Scenario scenario_;
-  Json written_;  // the baseline, or empty settings of the requested framework
+  Json written_;         // the baseline, or empty settings of the requested framework
   std::string dialect_;  // empty: any of the baseline's framework
   Remedy best_;
   std::optional<Remedy> narrow_;  // the first that fits without room to spare

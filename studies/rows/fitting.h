@@ -17,18 +17,18 @@ namespace syncline::measure {
 // Changes of a job that are allowed in addition to its scheme.
 struct Freedom {
   bool recompute = true;
-  bool batch = true;  // samples per micro-batch; a step keeps its samples
+  bool batch = true;   // samples per micro-batch; a step keeps its samples
   bool layout = true;  // layout of a model given by its operators
 };
 
 struct Remedy {
   Json workload = Json::object();  // keys that change, with their new values
   std::vector<dialect::Scheme>
-      schemes;  // schemes that fit then, the simplest first; empty: no attempt
+      schemes;                       // schemes that fit then, the simplest first; empty: no attempt
   std::vector<std::string> changes;  // in words: "full recomputation"
-  bool own = false;  // the first scheme is one of the job's strategies
-  Memory memory;  // memory of the first scheme
-  bool fits = true;  // false: the remedy with the least memory
+  bool own = false;                  // the first scheme is one of the job's strategies
+  Memory memory;                     // memory of the first scheme
+  bool fits = true;                  // false: the remedy with the least memory
 
   // Returns "'FSDP2' with full recomputation": the first scheme, or one of that name.
   std::string words() const { return words_of(schemes.front().name); }
@@ -37,12 +37,12 @@ struct Remedy {
   std::string how(const std::string& file) const;
 };
 
-// A scheme of a strategy's framework and the strategy of this scenario that it stands for.
-// `written`: the strategy in the document. Schemes that the framework refuses are left out.
 struct ReadScheme {
   dialect::Scheme scheme;
   Strategy strategy;
 };
+// Returns the schemes of a strategy's framework as strategies of this scenario, without those that
+// the framework refuses. `written`: the strategy in the document.
 std::vector<ReadScheme> schemes_of(const Scenario& scenario, const Json& written);
 
 // Finds changes that make a strategy of the document fit; none if one already fits. Uses the
@@ -57,9 +57,9 @@ void apply(const Remedy& remedy, input::Document& document);
 
 // Strategies of a scenario that do not fit, in words.
 struct MemoryLack {
-  std::string large;  // empty: no strategy lacks memory; else "'DDP' needs 129 GB a GPU, ..."
+  std::string large;   // empty: no strategy lacks memory; else "'DDP' needs 129 GB a GPU, ..."
   std::string others;  // number of others: "; so do 2 more"; empty: none
-  std::string fits;  // a strategy that fits, else a remedy, its memory and its options
+  std::string fits;    // a strategy that fits, else a remedy, its memory and its options
   bool some_fit = false;
 
   bool empty() const { return large.empty(); }

@@ -142,8 +142,7 @@ class Accounts {
     return gradient_of(tensor, strategy_) * kFull / size;
   }
   bool shards_parameters() const { return level_ == FrameworkTraits::Sharded::kParameters; }
-  // Returns true if gradients are sharded. Those that add up over micro-batches without an exchange
-  // are whole until the last one.
+  // Gradients that add up over micro-batches without an exchange are whole until the last one.
   bool shards_gradients() const {
     return level_ != FrameworkTraits::Sharded::kStates &&
            (strategy_.each_micro_batch || workload_.micro_batches == 1);
@@ -218,7 +217,7 @@ class Accounts {
     const LocalSgd& local = strategy_.local_sgd;
     if (local.enabled) {
       const bool exchanges = local.subgroup > 1 || local.warmup_gradients;
-      // What is averaged at a time.
+      // The part averaged at one time.
       const double sent = all(weights_of) / local.fragments / (shards_parameters() ? shard_ : 1);
       return sent + (exchanges && strategy_.bucket_copies ? copies() : 0);
     }
@@ -236,8 +235,7 @@ class Accounts {
     return all([&](const Tensor& tensor) { return gradient_of(tensor, strategy_); });
   }
 
-  // Returns the bytes of encoded gradients and of residuals: DGC's momentum and residual,
-  // PowerSGD's error.
+  // Returns the bytes of DGC's momentum and residual, PowerSGD's error, or other codecs' payload.
   double encoded() const {
     const compress::Codec* codec = compress::find_codec(strategy_.compression.codec);
     if (codec == nullptr || ranks_ == 1) return 0;
@@ -255,7 +253,7 @@ class Accounts {
   int ranks_;
   int shard_ = 1;
   double narrowest_ = 8, widest_ = 0;  // bytes per value
-  std::vector<char> own_;  // per tensor
+  std::vector<char> own_;              // per tensor
   FrameworkTraits::Sharded level_ = FrameworkTraits::Sharded::kStates;
 };
 
@@ -385,12 +383,11 @@ class Keeping {
 
 // Memory of one part of the model and one micro-batch.
 struct OfPart {
-  double held = 0;  // kept until its backward pass
+  double held = 0;   // kept until its backward pass
   double again = 0;  // recomputed there, a layer at a time
 };
 
-// Returns the memory per part. With full recomputation a layer keeps the last value that its
-// backward pass reads: its input.
+// Returns memory per part. In full recomputation a layer keeps its input, read last in backward.
 std::vector<OfPart> by_part(const Workload& workload, bool narrow) {
   using Recompute = Workload::Recompute;
   std::vector<OfPart> parts(index(workload.parallel.parts()));

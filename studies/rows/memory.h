@@ -18,8 +18,8 @@ struct Memory {
   double optimizer = 0;
   double buffers = 0;
   double activations = -1;  // negative: not counted
-  double available = 0;  // the device's; 0: unknown
-  int stage = -1;  // pipeline stage of the rank, if the job is cut (parallel.h)
+  double available = 0;     // the device's; 0: unknown
+  int stage = -1;           // pipeline stage of the rank, if the job is cut (parallel.h)
   Workload::Recompute recompute = Workload::Recompute::kNone;  // for the activations
 
   double states() const { return weights + gradients + optimizer + buffers; }

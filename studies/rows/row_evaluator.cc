@@ -244,7 +244,7 @@ class RowEvaluator::PointStudy {
   const std::optional<FitErrors>& fit_errors_;
   std::unordered_map<std::string_view, const Strategy*> strategies_;  // by name
   collective::CostCache cache_;
-  std::unique_ptr<run::Executor> executor_;  // for the job without others
+  std::unique_ptr<run::Executor> executor_;                  // for the job without others
   std::optional<std::pair<Seconds, Sensitivity>> baseline_;  // once evaluated
   std::optional<Uncertainties> uncertainties_;
   std::vector<Seconds> others_alone_;  // in simulations, once evaluated

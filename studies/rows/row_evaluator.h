@@ -33,8 +33,7 @@ std::optional<Published> published_for(const Scenario& scenario, const RowKey& k
 // Returns the relative error of a prediction against the row's first published figure.
 std::optional<double> relative_error(const Row& row);
 
-// Returns the scenario at a point. Throws InputError, naming the point, if its values make the
-// scenario wrong.
+// Returns the scenario at a point. Throws InputError, naming the point, if that makes it wrong.
 Scenario at_point(input::Document document, const SweepPoint& point);
 
 // Returns the document for at_point. Each point copies and checks all of it; the sweep is dropped

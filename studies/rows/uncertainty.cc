@@ -46,8 +46,8 @@ constexpr double kTimedComputation = 0.03;
 constexpr double kRatedComputation = 0.25;
 constexpr double kRatedOperators = 0.14;
 constexpr double kDeviceSpread = 0.3;
-constexpr double kFrameworkSpread = 0.3;  // relative, for a given overhead
-constexpr double kFrameworkUnknown = 0.03;  // share of a step, if no overhead is given: it can only add
+constexpr double kFrameworkSpread = 0.3;    // relative, for a given overhead
+constexpr double kFrameworkUnknown = 0.03;  // share of a step, if none is given: it can only add
 // Error of the model in each row, as a share of the step and of its exposed communication: live
 // runs on known links err by 1 % in the median and 4 % at the 90th percentile.
 constexpr double kOwnStep = 0.008;
@@ -96,8 +96,7 @@ double reached_share(const Cluster& cluster) {
   return share;
 }
 
-// Returns the end, at `deviations`, of the interval of log(true time / predicted time) of given
-// links.
+// Returns an end of the interval of log(true / predicted time) of given links, at `deviations`.
 double end_of_links(const Cluster& cluster, double bytes, double deviations) {
   const collective::Prior prior = collective::links_prior(bytes);
   const double small = small_part(bytes);

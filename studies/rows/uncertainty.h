@@ -19,12 +19,12 @@
 namespace syncline::measure {
 
 enum class Uncertainty {
-  kLatency,  // time of small messages on this network
-  kBandwidth,  // time of large messages
+  kLatency,      // time of small messages on this network
+  kBandwidth,    // time of large messages
   kComputation,  // forward, backward and update
   kDevice,       // encoding, decoding and copies into buckets
-  kOverlap,  // slowdown of computation during a collective
-  kFramework,  // costs of parallel training other than its collectives
+  kOverlap,      // slowdown of computation during a collective
+  kFramework,    // costs of parallel training other than its collectives
 };
 inline constexpr std::size_t kUncertainties = 6;
 inline constexpr std::array<Uncertainty, kUncertainties> kAllUncertainties{
@@ -41,11 +41,11 @@ inline constexpr double kHeldDeviations = 1.2815515655446004;
 // A kind of collective that NCCL runs. If none was measured, the errors of guesses differ between
 // kinds, so rows of different kinds share only part of their uncertainty.
 enum class GuessedKind {
-  kInside,  // in a node, an all-reduce
-  kInsideHalf,  // in a node, half of one
+  kInside,       // in a node, an all-reduce
+  kInsideHalf,   // in a node, half of one
   kOneEach,      // across nodes, one GPU of each
   kOneEachHalf,  // the same, half of one
-  kAcross,  // across nodes, several GPUs of each
+  kAcross,       // across nodes, several GPUs of each
   kAcrossHalf,
   kTreeOfTwo,  // across two nodes: a tree passes the ports half as often as a ring
 };
@@ -57,8 +57,7 @@ struct Sensitivity {
   std::array<double, kUncertainties> slower{};
   std::array<double, kUncertainties> faster{};
   double own = 0;
-  // Effect of large messages of one kind apart from the other kinds: the faster end, the slower
-  // one.
+  // Effect of large messages of one kind that other kinds lack: the faster end, the slower one.
   std::array<std::array<double, 2>, kGuessedKinds> ways{};
 
   bool operator==(const Sensitivity&) const = default;

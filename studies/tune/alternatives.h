@@ -23,7 +23,7 @@ struct TrainingResult {
   std::string quantity;  // "accuracy", "loss"
   double end = 0;
   std::optional<double> half_width;  // half of its 95 % interval
-  std::optional<double> baseline;  // the baseline's result
+  std::optional<double> baseline;    // the baseline's result
   bool published = false;  // false: from curves; true: published with the scenario's strategies
 };
 
@@ -32,14 +32,13 @@ struct Alternative : measure::Prediction {
   Strategy strategy;
   std::string plain;  // its name with the baseline's other knobs; empty: its own
   measure::TrainingChange training = measure::TrainingChange::kSame;
-  bool clearly_faster = false;  // than the best of the same training, and it fits
-  std::string set_with;  // lines, or keys, that set it
-  std::optional<TrainingResult> outcome;  // from curves (studies/worth/curves.h) or published, if known
-  std::optional<Emitted> written;  // nullopt: by a file of ours, or not at all
+  bool clearly_faster = false;            // than the best of the same training, and it fits
+  std::string set_with;                   // lines, or keys, that set it
+  std::optional<TrainingResult> outcome;  // from curves (studies/worth/curves.h) or others
+  std::optional<Emitted> written;         // nullopt: by a file of ours, or not at all
 };
 
-// Least gain over the best of the same training that justifies another training, and its least
-// chance.
+// Least gain, and its least chance, over the best of the same training to justify another one.
 inline constexpr double kClearGain = 0.05;
 inline constexpr double kClearChance = 0.8;
 

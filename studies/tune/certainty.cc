@@ -104,8 +104,7 @@ Race race_of(Seconds best, const Sensitivity& best_sensitivity, Seconds rival,
   return {std::log(ratio), std::log(ratio / interval.low) / measure::kHeldDeviations};
 }
 
-// Returns the deviation of the lead's mean after a measurement: the part of the uncertainty that it
-// removes.
+// Returns the deviation of the lead's mean after a measurement: the uncertainty that it removes.
 double told_by(const Race& now, const Race& after) {
   return std::sqrt(
       std::max(0.0, now.deviation * now.deviation - after.deviation * after.deviation));

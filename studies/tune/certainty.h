@@ -25,16 +25,16 @@ struct SizeRange {
 struct SizeSensitivity {
   measure::Uncertainty uncertainty = measure::Uncertainty::kLatency;
   bool slower = false;
-  Bytes best = 0;  // the best size then
+  Bytes best = 0;           // the best size then
   double lost_percent = 0;  // cost of the chosen size above `best` then
 };
 
 struct Certainty {
   measure::Sensitivity choice;
   measure::Sensitivity baseline;
-  measure::Interval step;  // 80 % interval of the best's step time
-  measure::Interval gain;  // 80 % interval of its speedup over the baseline
-  double chance = 0.5;  // chance that it beats the baseline
+  measure::Interval step;          // 80 % interval of the best's step time
+  measure::Interval gain;          // 80 % interval of its speedup over the baseline
+  double chance = 0.5;             // chance that it beats the baseline
   std::vector<SizeRange> as_good;  // all of them, in rising order
   // Size of the best, if it is on the curve, and its losses per uncertain input, the costliest
   // first.
@@ -56,9 +56,8 @@ enum class Probe {
   kRecord,  // a recorded job (`record`)
 };
 
-// Returns the errors left after a measurement: standard deviations of log(true / predicted) that
-// replace the assumed ones. tests/tune/next_measurement_test.cc derives the first from the logs
-// here.
+// Returns the errors left after a measurement: standard deviations of log(true / predicted).
+// tests/tune/next_measurement_test.cc derives the first from logs of the repository.
 measure::FitErrors fit_errors_by(Probe probe, const measure::FitErrors& before);
 // Returns the scenario with those errors.
 Scenario measured_scenario(Probe probe, const Scenario& scenario);
@@ -66,11 +65,10 @@ Scenario measured_scenario(Probe probe, const Scenario& scenario);
 struct NextMeasurement {
   Probe what = Probe::kLogs;
   std::string choice, rival;  // the best, and a strategy that may be faster
-  double saved = 0;  // expected share of a step
-  double chance = 0;  // chance now that `choice` is faster than `rival`
-  double chance_after = 0;  // chance that the one taken then is faster
-  // 80 % intervals of the best's step and of its speedup over the rival, if the prediction is
-  // right.
+  double saved = 0;           // expected share of a step
+  double chance = 0;          // chance now that `choice` is faster than `rival`
+  double chance_after = 0;    // chance that the one taken then is faster
+  // 80 % intervals of the best's step and of its speedup over the rival, for a right prediction.
   measure::Interval step_now, step_after, gain_now, gain_after;
   std::string command;  // command to run; empty for steps
 };

@@ -204,8 +204,7 @@ void Configuration::judge_exactness(const plan::Plan& plan, std::size_t phases) 
            (!encodes || !strategy_.overlap || encode_launches() == 0);
 }
 
-// Allocates the costs of runs or of sizes, and computes the busiest link's time per byte for
-// bounds.
+// Allocates costs of runs or sizes, and computes the busiest link's time per byte for bounds.
 void Configuration::prepare_costs() {
   low_rank_ =
       std::ranges::any_of(single_, [](const auto& bucket) { return !bucket.factors.empty(); });
@@ -315,7 +314,7 @@ Seconds Configuration::step_time(Seconds finish) const {
 Seconds Configuration::bound(const GroupEnds& ends) const {
   if (!simple_) return lower_bound_;
   // Two bounds, each of a schedule no worse than the real one. The first: buckets take turns on the
-  // streams, and each has the network to itself.
+  // streams, each with the full network.
   const auto streams = static_cast<std::size_t>(strategy_.overlap ? strategy_.streams : 1);
   std::vector<Seconds> stream(streams, 0);
   std::size_t first = 0;

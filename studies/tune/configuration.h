@@ -24,7 +24,7 @@ namespace syncline::tune {
 using RunCost = std::function<Seconds(std::size_t first, std::size_t end)>;
 
 struct FusionPlan {
-  Seconds finish = 0;  // finish of the last bucket
+  Seconds finish = 0;             // finish of the last bucket
   std::vector<std::size_t> ends;  // last gradient of each bucket, in order
 };
 
@@ -32,8 +32,7 @@ struct FusionPlan {
 // the longest bucket is taken. Requires that `ready` does not fall.
 FusionPlan best_fusion(const std::vector<Seconds>& ready, const RunCost& cost);
 
-// For each group of a fusion, index of the candidate after its end, rising. A search stores
-// millions.
+// Per group, index of the candidate after its end, rising. A search stores millions.
 using GroupEnds = std::vector<std::uint32_t>;
 
 class Configuration {
@@ -90,13 +89,13 @@ class Configuration {
   std::vector<const Tensor*> tensors_;
   std::vector<int> candidates_;
   std::vector<plan::Bucket> single_;  // one bucket per candidate
-  std::vector<plan::Bucket> sums_;  // prefix sums of their sizes
-  std::vector<Seconds> ready_;  // per candidate, including stragglers
-  Seconds computed_ = 0;  // finish of the compute stream except for the tail
-  Seconds tail_ = 0;  // time after the last exchange
-  double steps_ = 1;  // steps in a period
+  std::vector<plan::Bucket> sums_;    // prefix sums of their sizes
+  std::vector<Seconds> ready_;        // per candidate, including stragglers
+  Seconds computed_ = 0;              // finish of the compute stream except for the tail
+  Seconds tail_ = 0;                  // time after the last exchange
+  double steps_ = 1;                  // steps in a period
   double link_seconds_per_byte_ = 0;  // time per byte of the busiest link; 0: unknown
-  bool simple_ = false;  // no traffic except buckets of the candidates
+  bool simple_ = false;               // no traffic except buckets of the candidates
   bool exact_ = false;
   Seconds lower_bound_ = 0;
   bool low_rank_ = false;  // some candidates use a low-rank codec

@@ -42,8 +42,7 @@ dialect::Partitions partitions_of(Evaluator& evaluator) {
   return partitions;
 }
 
-// Returns a key of the settings that determine a strategy's plan; of equal ones only one is
-// evaluated.
+// Returns a key of the settings that determine a strategy's plan, to skip equal ones.
 std::string plan_key(const Scenario& scenario, const Strategy& strategy) {
   Strategy knobs = strategy;
   knobs.name.clear();
@@ -95,8 +94,7 @@ std::string around_the_exchange(const Strategy& wanted, const Strategy& found,
 
 bool same_time(Seconds a, Seconds b) { return std::abs(a - b) <= 1e-9 * std::max(a, b); }
 
-// Returns the number of the winner's choices for the training (compression, averaging) that a
-// strategy keeps.
+// Counts the winner's choices for the training (compression, averaging) that a strategy keeps.
 int kept_training(const Strategy& winner, const Strategy& strategy) {
   return (winner.compression.codec == strategy.compression.codec) +
          (winner.local_sgd.enabled == strategy.local_sgd.enabled) +
@@ -125,8 +123,8 @@ Json without_private(Json config) {
   return config;
 }
 
-// Numbers that nobody would write by hand: not 2^n or 25 * 2^n of any unit, nor a whole number of
-// two digits and zeros. Those of the job's own configuration are written already.
+// Counts numbers that are not round: not 2^n or 25 * 2^n, nor one or two digits ending in 0 or 5,
+// followed by zeros. Numbers of the job's own configuration are not counted.
 int odd_numbers(const Json& config, const Json& own) {
   int odd = 0;
   for (const auto& [key, value] : config.items()) {

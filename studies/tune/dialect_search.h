@@ -13,12 +13,12 @@ namespace syncline::tune {
 
 struct Emitted {
   Json config;
-  std::string algorithm;  // the library's variable, as in dialect::Written
+  std::string algorithm;     // set in addition to the dialect, by
   std::string setting;       // the library's variable, as in dialect::Written
-  Strategy strategy;  // the configuration, read back
-  Seconds step_time = 0;  // predicted for `strategy`
-  bool exact = false;  // same exchange and step time as the winner
-  std::string difference;  // if not exact: difference from the winner
+  Strategy strategy;         // the configuration, read back
+  Seconds step_time = 0;     // predicted for `strategy`
+  bool exact = false;        // same exchange and step time as the winner
+  std::string difference;    // if not exact: difference from the winner
   std::size_t searched = 0;  // number of configurations evaluated
 };
 

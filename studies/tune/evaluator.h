@@ -36,9 +36,8 @@ class Evaluator {
   std::unique_ptr<run::Executor> executor_;
 };
 
-// Returns bytes_of(0) to bytes_of(count - 1), concatenated. `map`, which may be empty, computes
-// `piece` of them at a time. If interrupted, returns the first ones without a gap. Hooks count
-// single ones.
+// Returns bytes_of(0) to bytes_of(count - 1), concatenated; the first ones if interrupted. `map`,
+// which may be empty, computes `piece` of them at a time. Hooks count single ones.
 std::string in_pieces(std::size_t count, std::size_t piece, const run::ParallelMap& map,
                       const std::function<std::string(std::size_t)>& bytes_of,
                       const run::JobHooks& hooks);

@@ -22,8 +22,7 @@ namespace syncline::tune {
 // unchanged. Compression and LocalSGD are fixed: they change the training.
 Search default_search(const Scenario& scenario);
 
-// Returns true if both give the same training, so that the time saved by `strategy` costs no
-// accuracy.
+// Returns true if both give the same training: time saved by `strategy` costs no accuracy.
 bool trains_alike(const Strategy& strategy, const Strategy& base);
 
 // Returns every combination of the search's axes other than fusion that is valid on this cluster,
@@ -44,7 +43,7 @@ struct FusionChoice {
   FusionKind kind = FusionKind::kBase;
   Fusion fusion;
   std::size_t configuration = 0;
-  Seconds bound = 0;  // lower bound of the candidate's time by the model
+  Seconds bound = 0;     // lower bound of the candidate's time by the model
   bool own_row = false;  // an unchanged strategy of the scenario
 };
 
@@ -56,8 +55,7 @@ GroupEnds group_ends(const Configuration& configuration, const Fusion& fusion);
 // Returns the base's fusion and the choices of rules, equal for all configurations of a search with
 // the same candidates.
 std::vector<FusionChoice> rule_choices(const Search& search, const Configuration& configuration);
-// Returns the explicit buckets of the configuration's optimum; nullopt if no gradients can be
-// grouped.
+// Returns the explicit buckets of the configuration's optimum; nullopt without candidates.
 std::optional<FusionChoice> explicit_choice(const Configuration& configuration);
 
 // Returns the configuration's strategy with this fusion, without features that the fusion excludes

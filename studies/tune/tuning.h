@@ -40,8 +40,8 @@ struct Tuning {
   std::vector<BreakEven> break_evens;
   std::vector<Averaging> averaging;
   std::vector<measure::ReadScheme> schemes;  // fitting schemes of the framework, not the document's
-  std::optional<Ranked> taken;  // the requested alternative
-  std::optional<Emitted> emitted;  // configuration of `taken`, or of the best
+  std::optional<Ranked> taken;               // the requested alternative
+  std::optional<Emitted> emitted;            // configuration of `taken`, or of the best
   std::string emitted_dialect;
   std::vector<std::string> warnings;  // warnings of the scenario, as in every verb (warnings.h)
   measure::MemoryLack shortage;       // empty: all strategies fit

@@ -1,5 +1,5 @@
-// Facts beside the winner: the break-even of other strategies, and the gain of less frequent
-// averaging. Figures only; reports/ words them.
+// Break-evens of other strategies, and the gain of less frequent averaging. Figures only; reports/
+// words them.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace syncline::tune {
 struct BreakEven {
   std::string strategy;
   std::string against;
-  std::string path;  // path of the key
+  std::string path;         // path of the key
   double now = 0;           // its value in the scenario
   double gain_percent = 0;  // time that the strategy saves at `now`; below 0: it takes longer
   // Value at which both are equal. The strategy pays below a bandwidth, and from a number of nodes
@@ -34,9 +34,8 @@ using Takes = std::function<Seconds(const Scenario& scenario, const Strategy& st
 // Returns the time of a step by the model.
 Seconds step_by_model(const Scenario& scenario, const Strategy& strategy);
 
-// Returns the break-even bandwidth (Gbit/s, as in the key) of the outermost level, by bisection
-// between a thousandth and a thousand times the present one; the highest of several. nullopt for
-// one rank.
+// Returns the break-even bandwidth (Gbit/s) of the outermost level, the highest of several, by
+// bisection from a thousandth to a thousand times the present one. nullopt for one rank.
 std::optional<BreakEven> bandwidth_break_even(const input::Document& document,
                                               const std::string& strategy,
                                               const std::string& against,
@@ -61,7 +60,7 @@ struct FrameworkDefault : measure::Prediction {
   std::string dialect;
   Json config;
   Strategy strategy;
-  double loss_percent = 0;  // extra time over the best
+  double loss_percent = 0;          // extra time over the best
   measure::Interval loss_interval;  // 80 % interval of `loss_percent`
 };
 std::vector<FrameworkDefault> framework_defaults(const Strategy& base, Evaluator& evaluator);

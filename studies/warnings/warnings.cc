@@ -1,6 +1,6 @@
-//   no cost              one rank; no compute times, so that overlap is impossible; encoding without
-//                        cost, as the device's memory rate is not given; a hierarchy of one level;
-//                        parameters averaged after every step
+//   no cost              one rank; no compute times, so that overlap is impossible; encoding
+//                        without cost, as the device's memory rate is not given; a hierarchy of one
+//                        level; parameters averaged after every step
 //   reversed list        gradients in forward order (gradient_order.h)
 //   waiting ranks        ranks that compute faster than the slowest (cluster.speeds)
 //   ignored setting      a setting that a framework ignores
@@ -340,9 +340,8 @@ void warning_on_size(const Strategy& strategy, const Scenario& scenario,
   }
 }
 
-// Warns of exchanges outside the measured sizes or counts of the cluster. Their costs are
-// extrapolated with wide intervals, or come from NCCL's model or the links if the calibration lacks
-// them.
+// Warns of exchanges of sizes or counts that were not measured. Their costs are extrapolated with
+// wide intervals, or by NCCL's model or the links if the calibration lacks them.
 void warning_on_measurements(const Strategy& strategy, const Scenario& scenario,
                              StrategyWarnings& warnings) {
   if (!scenario.cluster.cost_model || scenario.cluster.ranks() == 1) return;
@@ -467,8 +466,7 @@ void warning_on_strategies(const Scenario& scenario, std::vector<std::string>& l
   warnings.append_to(lines);
 }
 
-// Warns if NCCL runs some strategies, and others have their own algorithm: those rows belong to
-// another network.
+// Warns if NCCL runs some strategies and others have an algorithm: rows of another network.
 void warning_on_networks(const Scenario& scenario, std::vector<std::string>& lines) {
   if (scenario.cluster.library != Library::kNccl || scenario.cluster.ranks() == 1) return;
   std::vector<std::string> nccl, links;

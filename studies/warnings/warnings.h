@@ -1,5 +1,4 @@
-// Warnings of valid but rarely intended settings of a scenario: part of every answer, never a
-// failure.
+// Warnings of valid but rarely intended settings: part of every answer, never a failure.
 #pragma once
 
 #include <functional>

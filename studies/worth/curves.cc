@@ -135,8 +135,7 @@ class CurveReader {
   std::vector<Curve> curves_;
 };
 
-// Returns running means. The first value is not smoothed: its one neighbour is later and would run
-// ahead of the training.
+// Returns running means. The first value stays: its one neighbour would run ahead of the training.
 std::vector<Look> smoothed(const std::vector<Look>& looks) {
   std::vector<Look> means;
   for (std::size_t i = 0; i < looks.size(); ++i) {
@@ -157,7 +156,7 @@ void add_end(Reach& reach, const std::vector<double>& ends) {
 }
 
 Reach reach_of(const std::string& strategy, const std::vector<std::optional<double>>& at) {
-  constexpr double kSoonest = 1e-3;  // for curves that begin at the target: a product with it stays a time
+  constexpr double kSoonest = 1e-3;  // for curves that begin at the target: step * at > 0
   Reach reach;
   reach.strategy = strategy;
   reach.seeds = at.size();

@@ -40,10 +40,9 @@ enum class Over { kSteps, kSeconds };
 std::vector<Curve> curves_of(std::string_view text, const std::string& name, Quantity quantity,
                              Over over = Over::kSteps);
 
-// Returns the step (or second) at which the smoothed curve first reaches the target: the mean of
-// each value with its neighbours (the last has one; the first is not smoothed), interpolated
-// linearly. A loss reaches a target by falling to it, an accuracy by rising to it. nullopt: it
-// never does.
+// Returns the step (or second) at which the smoothed curve first falls (loss) or rises (accuracy)
+// to the target; nullopt: never. Smoothed: the mean of each value with its neighbours (the last has
+// one; the first stays as it is), interpolated linearly.
 std::optional<double> reached_at(const Curve& curve, Quantity quantity, double target);
 
 // Returns accuracy if a file of curves has such a column, otherwise loss.

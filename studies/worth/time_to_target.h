@@ -37,12 +37,11 @@ struct WorthRow {
   double chance_over_next = 0;  // chance to be faster than the next row; 0 for the last
   // Bandwidth at which both are equal: costs change, the number of steps does not.
   std::optional<tune::BreakEven> even;
-  std::vector<Look> seen;  // mean of its curves, over predicted seconds
+  std::vector<Look> seen;         // mean of its curves, over predicted seconds
   std::optional<Reach> measured;  // measured seconds to the target
 };
 
-// Returns predicted / measured; nullopt if there is no measurement or it did not always reach the
-// target.
+// Returns predicted / measured; nullopt if not all measured trainings reach the target.
 std::optional<double> measured_ratio(const WorthRow& row);
 
 struct Worth {
@@ -51,8 +50,8 @@ struct Worth {
   Objective objective;
   bool searched = false;
   std::string executor;
-  std::vector<WorthRow> rows;  // fastest first
-  std::vector<Reach> never;  // strategies that do not reach the target in every training
+  std::vector<WorthRow> rows;         // fastest first
+  std::vector<Reach> never;           // strategies that do not reach the target in every training
   std::vector<std::string> none;      // strategies without a curve
   std::vector<std::string> left;      // curves without a strategy
   std::vector<std::string> warnings;  // warnings of the scenario, as in every verb (warnings.h)

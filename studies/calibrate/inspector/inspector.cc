@@ -104,8 +104,7 @@ class Fields {
   Line line_;
 };
 
-// Returns the spread of the median, including the rounding of times to whole microseconds, which
-// repetition does not reduce.
+// Returns the median's spread, including rounding to microseconds, which repeats do not reduce.
 double spread_of(const std::vector<Seconds>& times, Seconds middle) {
   const double spread = spread_of_median(times);
   return spread > 0 ? std::hypot(spread, kMicrosecond / std::sqrt(12.0) / middle) : 0;
@@ -164,8 +163,7 @@ class JoinedRanks {
     joined.least = std::min(joined.least, time);
   }
 
-  // Returns the tables; `source` names all files. Throws InputError, naming it, if no collective is
-  // complete.
+  // Returns the tables. Throws InputError, naming `source`, if no collective is complete.
   std::vector<cost::MeasuredTable> tables(const std::string& source) const {
     const Measured all = measured();
     const std::vector<std::string> left_out = dropped(all);
@@ -202,7 +200,7 @@ class JoinedRanks {
     Bytes size = 0;  // as counted by nccl-tests
     Seconds least = 0;
     std::vector<bool> seen;  // per rank
-    bool agree = true;  // all ranks name the same collective
+    bool agree = true;       // all ranks name the same collective
   };
   // Communicator, NCCL's name of the collective, coll_sn.
   using Key = std::tuple<std::string, std::string, std::int64_t>;
@@ -297,8 +295,7 @@ class Lines {
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
 
-  // Reads the next line; false at the end. Throws InputError for damaged gzip data and for a line
-  // of more than 16 MiB.
+  // Reads a line; false at the end. Throws InputError for damaged gzip data or above 16 MiB.
   bool next(std::string& line) {
     line.clear();
     const z_off_t begun = gztell(file_);
