@@ -69,7 +69,7 @@ struct LogCalibration {
   double left_out = -1;  // the same, each size left out in turn; negative: too few sizes
 };
 
-// A size of 64 KiB or more whose rate is at least a quarter below that of a smaller size, `than`.
+// A size of 64 KiB or more with a rate at least a quarter below that of the smaller size `than`.
 // `share`: its rate over that size's.
 struct SlowSize {
   Bytes bytes = 0;

@@ -35,8 +35,8 @@ struct SizeFit {
 };
 
 // Returns the table's points: out of place, or in place for sizes without a good out-of-place time.
-// Disturbed points: a first row slower than the next size by a quarter (the test's warm-up), and
-// rows whose two times differ by 30 % if only the other time is near the neighbours.
+// Disturbed points: a first row slower than the next size by a quarter (the test's warm-up). Also
+// rows with two times that differ by 30 %, if only the other time is near the neighbours.
 SizeFit points_of(const cost::MeasuredTable& table);
 
 // Fits the points. Requires at least one.

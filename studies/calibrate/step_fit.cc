@@ -372,7 +372,7 @@ void describe(const Posterior& posterior, const std::vector<double>& place, Step
     StepFigure figure{axis.key, axis.centre / unit, axis.value(place[i]) / unit};
     figure.low = axis.value(place[i] - measure::kHeldDeviations * std::sqrt(lower(at, at))) / unit;
     figure.high = axis.value(place[i] + measure::kHeldDeviations * std::sqrt(upper(at, at))) / unit;
-    // For a value pushed near 0 by the rows, its size hardly matters: the prior's centre counts.
+    // A value pushed near 0 by the rows hardly affects steps: the prior's centre counts as well.
     figure.told = std::max(information(at, at), believed(at, at)) >= kTells * known;
     if (!figure.told) silent.push_back(figure.key);
     const bool narrowed = std::sqrt(upper(at, at) * known) <= kNarrowed;

@@ -28,7 +28,7 @@ struct StepFigure {
   // Ends of an 80 % interval.
   double low = 0;
   double high = 0;
-  bool told = false;  // the fitted rows narrow the prior interval
+  bool told = false;  // the fitted rows carry information beyond the prior
 };
 
 struct StepFit {

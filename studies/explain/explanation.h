@@ -51,9 +51,9 @@ struct Bottleneck {
   std::string_view what() const;
 };
 
-// Returns the bottleneck of an evaluation in this scenario, or of a pipeline's stage that computes
-// most. Gradient sums and messages cost the step's time minus its time without them. Requires the
-// scenario's costs in the cache.
+// Returns the bottleneck of an evaluation, for a pipeline that of the stage that computes most.
+// Gradient sums and messages cost the step's time minus its time without them. `cache`: costs in
+// this scenario.
 Bottleneck bottleneck_of(const Evaluated& evaluated, const Scenario& scenario,
                          collective::CostCache& cache);
 

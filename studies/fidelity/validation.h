@@ -37,7 +37,7 @@ struct ValidatedRow {
   Seconds p95 = 0;
   std::optional<bool> values_match;  // nullopt: not checked
   std::vector<KindTime> kinds;
-  std::vector<KindTime> collectives;        // each collective, if collectives do not overlap
+  std::vector<KindTime> collectives;        // each one, if undisturbed by others and encoding
   std::optional<double> published_speedup;  // over the baseline, published
   // Per step, on the rank that sent most; nullopt if the backend does not count them.
   std::optional<double> bytes_sent;

@@ -1,7 +1,7 @@
-// Finds the best layout of a whole job: every way to cut the model by tensor, context, pipeline,
-// virtual stages and experts, and by samples per micro-batch. Layouts must divide the cluster and
-// the model, keep the samples of a step and fit in memory. They are evaluated with one strategy by
-// ascending lower bound of the step (plan::least_step), until no other can be among the best.
+// Finds the best layout of a whole job: cuts by tensor, context, pipeline, virtual stages and
+// experts, and samples per micro-batch. Layouts must divide the cluster and the model, keep the
+// samples of a step and fit in memory. They are evaluated with one strategy by ascending lower
+// bound of the step (plan::least_step), until no other can be among the best.
 #pragma once
 
 #include <cstdint>

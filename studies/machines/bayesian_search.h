@@ -40,7 +40,7 @@ struct SearchSettings {
 struct Observation {
   std::size_t candidate = 0;
   Seconds step_time = 0;       // mean over the evaluation's steps
-  Seconds standard_error = 0;  // of that mean
+  Seconds standard_error = 0;  // error of `step_time`
 };
 
 // Posterior of one candidate's step time.

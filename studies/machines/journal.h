@@ -1,6 +1,6 @@
-// A journal of expensive work: a JSON-lines file with a header line that identifies the work, then
-// one line per finished piece, each on the disk (fsync) before the next begins. A restarted run
-// reads the finished pieces and continues.
+// A journal of expensive work: a JSON-lines file. A header line identifies the work; one line per
+// finished piece follows, each on the disk (fsync) before the next begins. A restarted run reads
+// the finished pieces and continues.
 #pragma once
 
 #include <nlohmann/json.hpp>

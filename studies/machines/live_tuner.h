@@ -1,6 +1,6 @@
 // Runs a search on a machine: asks the search for the next candidate, measures it and writes it
-// into the journal, until the search stops, the budget is spent or the user interrupts. Restarted
-// with the same journal it repeats no finished evaluation and ends with the same answer.
+// into the journal. It ends if the search stops, the budget is spent or the user interrupts.
+// Restarted with the same journal it repeats no finished evaluation and ends with the same answer.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Evaluation {
 
 struct Measurement {
   Seconds step_time = 0;       // mean over the steps
-  Seconds standard_error = 0;  // of that mean, from the spread of the steps
+  Seconds standard_error = 0;  // error of `step_time`, from the spread of the steps
 };
 
 // Returns mean and standard error (0 for one step) of single steps. Requires at least one.
@@ -89,7 +89,7 @@ std::string resume_advice(const LiveTuning& tuning, const SearchSettings& settin
 // True quality of the answer: known for an emulated machine, and after a measured sweep over all
 // candidates.
 struct KnownTruth {
-  bool measured = false;  // by a sweep over all candidates
+  bool measured = false;  // true: by a sweep over all candidates
   Seconds best = 0;       // the answer's true step time
   Seconds least = 0;      // least of all candidates
   Seconds baseline = 0;   // the scenario's baseline
@@ -114,8 +114,8 @@ struct LiveReport {
 };
 
 // Returns a report with the names and the problem: the scenario's candidates, ranked by a model
-// whose latencies and bandwidths are off by `error`. `all`: no candidate is dropped, so that a
-// sweep shows the cost of dropping some.
+// with latencies and bandwidths off by `error`. `all`: no candidate is dropped, so that a sweep
+// shows the cost of dropping some.
 LiveReport begin_report(const Scenario& scenario, const Search& search, const MemberFactors& error,
                         bool all);
 

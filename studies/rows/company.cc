@@ -15,7 +15,7 @@
 namespace syncline::measure {
 namespace {
 
-// Returns a copy whose links may get other capacities; it refers to the measured topology.
+// Returns a copy with links of changeable capacity; it refers to the measured topology.
 std::shared_ptr<fabric::Topology> changeable(const std::shared_ptr<const fabric::Topology>& given) {
   auto topology = std::make_shared<fabric::Topology>(*given);
   if (topology->as_measured == nullptr) topology->as_measured = given;

@@ -1,6 +1,6 @@
-// Evaluates jobs that share a fabric, in closed form. Each job has the bandwidth that the others'
-// means leave of a link, but at least its max-min fair share while their messages are on it. Steps
-// and means depend on each other: a fixed point of a few rounds.
+// Evaluates jobs that share a fabric, in closed form. Each job has the bandwidth that the others
+// leave of a link in the mean, but at least its max-min fair share while their messages are
+// present. Steps and means depend on each other: a fixed point of a few rounds.
 #pragma once
 
 #include <memory>
@@ -22,14 +22,14 @@ struct LinkUse {
   double messages = 0;  // messages at once, mean over the bytes
 };
 
-// Returns the use of each of the network's links. Requires the plan's costs in the cache.
+// Returns the use of each of the network's links. `cache`: costs of the plan's collectives.
 std::vector<LinkUse> link_use(const plan::Plan& plan, const collective::Network& network,
                               collective::CostCache& cache);
 
 // A strategy among the scenario's other jobs.
 struct Together {
   Cluster cluster;                                 // links have the bandwidth that the others leave
-  std::shared_ptr<const fabric::Topology> fabric;  // the full one
+  std::shared_ptr<const fabric::Topology> fabric;  // links have their full bandwidth
   Company company;
   std::shared_ptr<collective::CostCache> cache;  // costs on `cluster`
   std::vector<run::Beside> others;               // the other jobs, for an executor that runs them
@@ -59,8 +59,8 @@ struct HotLink {
   std::vector<std::pair<std::string, Seconds>> cooler;
 };
 
-// Returns the hot link of an evaluation in this scenario; nullopt if a port is as busy as any link
-// of the fabric. Requires the scenario's costs in the cache.
+// Returns the hot link of an evaluation; nullopt without a fabric, or if a port is as busy as any
+// of its links. `cache`: costs in this scenario.
 std::optional<HotLink> hot_link_of(const Evaluated& evaluated, const Scenario& scenario,
                                    const Strategy& strategy, collective::CostCache& cache);
 

@@ -67,7 +67,7 @@ double two_largest(const Workload& workload, const Groups& groups, Of of) {
   return most + second;
 }
 
-// Memory of a rank of one stage: of its dense tensors or its experts', summed over `ranks`.
+// Memory of a rank of one stage for its dense tensors or its experts', summed by `ranks` ranks.
 class Accounts {
  public:
   Accounts(const Workload& workload, const Strategy& strategy, int ranks, int stage, bool expert)
@@ -181,8 +181,8 @@ class Accounts {
     return groups;
   }
 
-  // Returns the bytes of whole parameters: all of them between the passes if they are kept, else
-  // those of the current layers, and those kept for the backward pass (ZeRO's stage 3).
+  // Returns the bytes of whole parameters: all if they are kept between the passes. Else those of
+  // the current layers, and those kept for the backward pass (ZeRO's stage 3).
   double gathered() const {
     if (!shards_parameters()) return 0;
     const auto in_place = [&](const Tensor& tensor) {

@@ -38,7 +38,7 @@ Memory memory_of(const Scenario& scenario, const Strategy& strategy);
 // Returns the memory of a rank per stage of the pipeline; one without a pipeline.
 std::vector<Memory> memory_by_stage(const Scenario& scenario, const Strategy& strategy);
 
-// Returns a note on a strategy's memory if it does not fit.
+// Returns "does not fit: " and the memory needs of a strategy; nullopt if it fits.
 std::optional<std::string> memory_uncertainty(const Scenario& scenario, const Strategy& strategy);
 
 // Returns "with Adam needs 214 GB a GPU, 53.8 of them activations, A100 has 40 GB".

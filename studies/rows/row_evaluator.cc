@@ -183,7 +183,7 @@ class RowEvaluator::PointStudy {
     return figures;
   }
 
-  // Evaluates a strategy among the other jobs, whose means depend on it as it slows them.
+  // Evaluates a strategy among the other jobs; their means depend on how it slows them.
   Figures beside_others(const Strategy& strategy) {
     Together all = together(scenario_, strategy);
     Scenario here = scenario_;
@@ -242,7 +242,7 @@ class RowEvaluator::PointStudy {
   Scenario scenario_;
   const ExecutorFactory& factory_;
   const std::optional<FitErrors>& fit_errors_;
-  std::unordered_map<std::string_view, const Strategy*> strategies_;  // by name
+  std::unordered_map<std::string_view, const Strategy*> strategies_;  // per name
   collective::CostCache cache_;
   std::unique_ptr<run::Executor> executor_;                  // for the job without others
   std::optional<std::pair<Seconds, Sensitivity>> baseline_;  // once evaluated

@@ -77,8 +77,8 @@ struct TraceChoice {
   std::vector<int> ranks;  // empty: those that the executor shows by default
 };
 
-// Returns a report without rows: the workload and the timelines of the choice, under the name of
-// `report`, whose fitted values apply. `report` is that of the scenario in `document`.
+// Returns the workload and the timelines of the choice as a report without rows, named as `report`,
+// which is that of the scenario in `document`. Its fitted values apply.
 Report chosen_timelines(const input::Document& document, const TraceChoice& choice,
                         const ExecutorFactory& factory, const Report& report);
 

@@ -1,5 +1,5 @@
-// Alternatives to the baseline: the best with the same training, and the best of each way to round
-// or compress gradients or to average less often, with gains and the lines that set them.
+// Alternatives to the baseline, each with its gain and the lines that set it: the best with the
+// same training, and the best of each way to round or compress gradients or to average less often.
 #pragma once
 
 #include <optional>
@@ -42,11 +42,11 @@ struct Alternative : measure::Prediction {
 inline constexpr double kClearGain = 0.05;
 inline constexpr double kClearChance = 0.8;
 
-// Lists in `tuning` the baseline first, then the best of the same training, then the others:
-// rounded, changed, each with those that fit the memory first, then by speed. The scenario's own
-// strategies or search, if they cover a way, represent it. Leaves out alternatives that neither the
-// framework of `emit` (or of the baseline) nor the file of `emit --python` supports, and unmeasured
-// ones if the baseline is measured. `said`: the best as that framework's settings, if known.
+// Lists in `tuning` the baseline, the best of the same training, then the others: rounded, changed,
+// each with those that fit the memory first, then by speed. If the scenario's own strategies or
+// search cover a way, they represent it. Leaves out alternatives that neither the framework of
+// `emit` (or of the baseline) nor the file of `emit --python` supports, and unmeasured ones if the
+// baseline is measured. `said`: the best as that framework's settings, if known.
 void add_alternatives(const input::Document& document, const TuneOptions& options,
                       const dialect::Dialect* emit, const std::optional<Emitted>& said,
                       Tuning& tuning);

@@ -1,5 +1,5 @@
-// Certainty of a search's answer: the gain of the best and its likelihood, the bucket sizes that do
-// as well, the uncertain inputs that would change the choice, and the next measurement.
+// Certainty of a search's answer: gain and chance of the best, the bucket sizes that do as well,
+// the uncertain inputs that would change the choice, and the next measurement.
 #pragma once
 
 #include <optional>
@@ -59,7 +59,7 @@ enum class Probe {
 // Returns the errors left after a measurement: standard deviations of log(true / predicted).
 // tests/tune/next_measurement_test.cc derives the first from logs of the repository.
 measure::FitErrors fit_errors_by(Probe probe, const measure::FitErrors& before);
-// Returns the scenario with those errors.
+// Returns the scenario after a measurement, which may narrow the spread of the overlap.
 Scenario measured_scenario(Probe probe, const Scenario& scenario);
 
 struct NextMeasurement {

@@ -76,7 +76,7 @@ class Configuration {
   void find_candidates(const plan::Plan& plan, const std::vector<Seconds>& ready);
   void judge_exactness(const plan::Plan& plan, std::size_t phases);
   void prepare_costs();
-  Seconds encode_launches() const;  // of one bucket
+  Seconds encode_launches() const;  // seconds per bucket
   Seconds cost(std::size_t first, std::size_t end) const;
   plan::Bucket joined(std::size_t first, std::size_t end) const;
   Seconds exchange_time(plan::Bucket bucket) const;

@@ -109,7 +109,7 @@ struct Tried {
   bool fits = true;  // in the device's memory
 };
 
-// Returns true if a setting is not documented by the framework, such as a module's own variable.
+// Returns true if some key begins with '_': a setting that the framework does not document.
 bool has_private(const Json& config) {
   const auto is_private = [](const auto& item) { return item.key().starts_with('_'); };
   const auto items = config.items();

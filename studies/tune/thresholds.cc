@@ -72,7 +72,7 @@ std::vector<Bytes> size_thresholds(const std::vector<const Tensor*>& tensors,
   for (fusion.size = 0; fusion.size != kNone;) {
     Parts groups = plan::fuse(tensors, candidates, fusion);
     const Bytes next = next_size(tensors, candidates, groups, fusion);
-    // If another decision ends a bucket at the same place, the groups stay the same.
+    // If another decision ends a bucket at the same place, the groups may stay the same.
     if (thresholds.empty() || last != groups) {
       thresholds.push_back(fusion.size);
       last = std::move(groups);

@@ -1,5 +1,5 @@
-// Fusion thresholds that matter: a rule by size or count makes the same buckets for whole ranges of
-// its limit, so a search over the values that change the partition is exact.
+// Fusion thresholds that matter. A rule by size or count makes the same buckets for whole ranges of
+// its limit; a search over the values that change the partition is exact.
 #pragma once
 
 #include <vector>

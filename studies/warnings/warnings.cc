@@ -104,7 +104,7 @@ class StrategyWarnings {
   }
 
  private:
-  using Said = std::pair<std::string, std::vector<std::string>>;  // with the strategies' names
+  using Said = std::pair<std::string, std::vector<std::string>>;  // text, names of strategies
   std::vector<Said> said_;
 };
 

@@ -103,7 +103,7 @@ void add_measured(Worth& worth) {
   }
 }
 
-// Adds the bandwidth from which on each strategy beats the baseline.
+// Adds the bandwidth up to which each strategy beats the baseline.
 void add_break_evens(const input::Document& document, Worth& worth) {
   const WorthRow* base = worth.baseline();
   if (base == nullptr) return;
