@@ -27,13 +27,13 @@
 namespace syncline::calibrate {
 namespace {
 
-// The best rate of a table: bytes that a rank sends in a ring over the time, at the largest size.
+// Returns the best rate of a table: bytes that a rank of a ring sends / time, at the largest size.
 BytesPerSecond bus_rate(const cost::TableCostModel& table) {
   const double times = cost::bus_factor(table.kind, table.nodes * table.gpus_per_node);
   return times * table.max_bytes / cost::size_time(table.cost_model, table.max_bytes);
 }
 
-// The nodes and GPUs a node that tables are of, and the largest of each: that may be nobody's.
+// Measured counts of nodes and GPUs per node, and the largest of each, perhaps of different tables.
 struct Counts {
   std::set<std::pair<int, int>> measured;
   int nodes = 1;
@@ -48,7 +48,7 @@ struct Counts {
   }
 };
 
-// " The logs ran with NCCL_PROTO=Simple: ...", or nothing. The algorithm is a table's own.
+// Returns " The logs ran with NCCL_PROTO=Simple: ...", or "". The algorithm is set per table.
 std::string settings_text(const std::vector<cost::MeasuredTable>& tables) {
   std::set<std::string> stated;
   for (const cost::MeasuredTable& table : tables) {
@@ -62,8 +62,8 @@ std::string settings_text(const std::vector<cost::MeasuredTable>& tables) {
   return text + ": the times are those of jobs that set the same.";
 }
 
-// The counts are the largest that were measured. What no table showed (the inside of a node when
-// only several nodes were measured) is assumed, and "about" says so.
+// Returns the cluster, with the largest measured counts. Figures missing from all tables (inside a
+// node, if only several nodes were measured) are assumed, as "about" says.
 Json cluster_from_fit(const cost::MeasuredCostModel& model, const std::string& name,
                       const std::string& device, const std::string& settings) {
   Cluster cluster;
@@ -101,7 +101,7 @@ Json cluster_from_fit(const cost::MeasuredCostModel& model, const std::string& n
   };
   if (gpus > 1) {
     const Seconds latency = inside > 0 ? model.node.step : cost::nccl_step_latency(kSmall, false);
-    // A broadcast alone says nothing of a ring: a rate must stand here, its own.
+    // A table of broadcasts has no rate of a ring: its own rate is used.
     BytesPerSecond rate = inside > 0 ? inside : between;
     if (rate == 0) rate = bus_rate(model.tables.front());
     add_tier("intra", gpus, latency, rate);
@@ -115,7 +115,7 @@ Json cluster_from_fit(const cost::MeasuredCostModel& model, const std::string& n
     const Seconds latency = cost::nccl_step_latency(kSmall, true);
     add_tier("inter", cluster.ranks(), latency, bus_rate(model.tables.front()));
   }
-  // Without rates the copies and encodings of its gradients would cost nothing.
+  // Without the device's rates, copies and encodings of gradients would be free.
   const hardware::KnownDevice* known = hardware::recognise_device(device);
   if (known != nullptr) {
     notes.about += " The device's own rates are what training reaches of its data sheet (" +
@@ -132,14 +132,14 @@ std::string counts(int nodes, int gpus) {
          (gpus == 1 ? " GPU" : " GPUs");
 }
 
-// "A100" of "A100-SXM4-40GB"; empty where it is not known.
+// Returns "A100" of "A100-SXM4-40GB"; empty for an unknown device.
 std::string_view chip_of(const std::string& reported) {
   const hardware::KnownDevice* device = hardware::recognise_device(reported);
   if (device == nullptr) return {};
   return device->words.substr(0, device->words.find(' '));
 }
 
-// Logs of one cluster name one chip; its memory may differ.
+// Throws InputError if the logs name different chips; their memory may differ.
 void check_one_device(const std::vector<cost::MeasuredTable>& tables) {
   const cost::MeasuredTable* first = nullptr;
   for (const cost::MeasuredTable& table : tables) {
@@ -153,7 +153,7 @@ void check_one_device(const std::vector<cost::MeasuredTable>& tables) {
   }
 }
 
-// Refuses two runs of one shape that were set otherwise: neither repeats the other.
+// Throws InputError for two runs of one shape with different settings: neither repeats the other.
 void check_settings(const cost::MeasuredTable& a, const cost::MeasuredTable& b) {
   for (const auto& [name, value] : a.settings) {
     const auto other = b.settings.find(name);
@@ -168,7 +168,7 @@ void check_settings(const cost::MeasuredTable& a, const cost::MeasuredTable& b) 
   }
 }
 
-// Tables of one cluster agree where they overlap.
+// Throws InputError if tables disagree on sizes that they share.
 void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
   check_one_device(tables);
   constexpr double kApart = 1.5;
@@ -233,7 +233,7 @@ std::string sizes_text(const std::vector<Bytes>& sizes) {
   return text;
 }
 
-// The GPUs' name in the logs; empty where none or several stand there.
+// Returns the GPUs' name in the logs; empty if they have none or several.
 std::string device_of(const std::vector<cost::MeasuredTable>& tables) {
   std::set<std::string> names;
   for (const cost::MeasuredTable& table : tables) {
@@ -242,13 +242,13 @@ std::string device_of(const std::vector<cost::MeasuredTable>& tables) {
   return names.size() == 1 ? *names.begin() : std::string();
 }
 
-// Lists notes on the logs, and times that no fit uses.
+// Returns the notes on the logs, and the times that no fit uses.
 std::vector<std::string> noticed_in(const std::vector<cost::MeasuredTable>& tables) {
   constexpr std::size_t kMost = 8;
   std::vector<std::string> list;
   for (const cost::MeasuredTable& table : tables) {
     for (const std::string& note : table.notes) {
-      // A note on one line says which.
+      // A note on one line contains its number.
       list.push_back(table.source + ": " +
                      (note.starts_with("line ") ? std::string()
                                                 : "line " + std::to_string(table.line) + ": ") +
@@ -263,7 +263,7 @@ std::vector<std::string> noticed_in(const std::vector<cost::MeasuredTable>& tabl
                      " more of its times are left out likewise");
     }
   }
-  // A note on a log is said once, not for each of its tables.
+  // A note on a log appears once, not for each of its tables.
   std::ranges::stable_sort(list);
   list.erase(std::unique(list.begin(), list.end()), list.end());
   return list;
@@ -279,7 +279,7 @@ void warn_of_counts(const cost::MeasuredCostModel& model, std::vector<std::strin
                  "): its times are extrapolated");
 }
 
-// Why a table of three sizes or more is not clean.
+// Returns the reason why a table of three sizes or more is not clean.
 std::string unclean_text(const cost::MeasuredTable& table) {
   const bool repeated = std::any_of(table.rows.begin(), table.rows.end(), [](const auto& row) {
     return row.spread > 0 || (row.out_of_place && row.in_place);
@@ -351,7 +351,7 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
   found.cost_model.tree = tree;
   result.cluster =
       cluster_from_fit(found.cost_model, name, device_of(tables), settings_text(tables));
-  // What is printed are the answers of the file, not those of more digits in memory.
+  // Predictions use the file's rounded figures, not those in memory.
   result.cost_model =
       input::read_cost_model(Reader(result.cluster.at("calibration"), name, "calibration"));
   double rows = 0;
@@ -377,7 +377,7 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
   result.in_sample /= rows;
   if (with_left_out > 0) result.left_out = left_out / with_left_out;
   for (const cost::MeasuredTable& table : against) {
-    // Nothing is left out of what is predicted: disturbed rows count as well.
+    // Predictions are compared with all rows, disturbed ones too.
     const SizeFit points = points_of(table);
     std::vector<cost::MeasuredPoint> all = points.points;
     all.insert(all.end(), points.outliers.begin(), points.outliers.end());
@@ -423,7 +423,7 @@ void set_node(LogCalibration& calibration, const std::vector<cost::MeasuredTable
     if (own == tables.end() || table.rows.empty()) continue;
     Json json{{"name", node}, {"node", node}, {"nodes", table.nodes}};
     json["gpus_per_node"] = table.gpus_per_node;
-    // So few GPUs go out by the ports beside them.
+    // Fewer GPUs than a whole node use only their own ports.
     json["inter"]["nics"] = std::max(1, std::min(known->outside.count, table.gpus_per_node));
     if (table.gpus_per_node == known->gpus)
       json["inter"]["nics"] = std::max(1, known->outside.count);
@@ -478,11 +478,11 @@ void set_line_rate(LogCalibration& calibration, BytesPerSecond line) {
 void set_device(LogCalibration& calibration, const DeviceFit& device) {
   Json fitted = device_json(device);
   Json& own = calibration.cluster["device"];
-  // The log's own name stays in front: it tells which generation of GPU NCCL runs on.
+  // The log's name comes first: it gives the generation of GPU that NCCL runs on.
   if (own.contains("name")) {
     fitted["name"] = own["name"].get<std::string>() + ", " + fitted["name"].get<std::string>();
   }
-  // What was measured takes the place of what computation reaches of the data sheet.
+  // Measured figures replace the data sheet's share that computation reaches.
   if (own.contains("base")) {
     own = input::known_device_json(*hardware::find_device(own["base"].get<std::string>()));
     own.erase("tflops");

@@ -25,7 +25,7 @@ namespace {
 
 constexpr const char* kHead = "wait_us,bytes";
 
-// The model on a device of one FLOP a second: its times are FLOPs.
+// Returns the workload on a device of 1 FLOP/s: its times are FLOPs.
 Workload flops_of(Json json, const std::string& file) {
   if (!json.is_object()) throw InputError(file + ": expected a workload, an object");
   for (const char* key : {"backward_ms", "forward_ms", "update_ms"}) json.erase(key);
@@ -48,7 +48,7 @@ Workload flops_of(Json json, const std::string& file) {
 }
 
 constexpr const char* kFormat = "syncline gpu-check 1";
-// Four times the L2 cache of the largest GPUs: below, memory is not what is measured.
+// Four times the L2 cache of the largest GPUs: smaller cases do not measure memory.
 constexpr double kStreamedBytes = 256e6;
 
 constexpr Bytes kFp32 = 4;
@@ -57,7 +57,7 @@ bool streams(const std::string& kind) {
   return kind == "dgc_step" || kind == "pack" || kind == "update";
 }
 
-// DGC is evaluated by its codec, everything else by the bytes that the kernel has to move.
+// Returns the traffic of a case: by its codec for DGC, else the bytes that the kernel must move.
 double evaluated_bytes(Reader& row, const std::string& kind, double counted) {
   if (kind != "dgc_step") return counted;
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
@@ -77,7 +77,7 @@ KernelTiming timing_of(Reader& row) {
   return timing;
 }
 
-// Seconds a byte of each kind: the median of its cases.
+// Returns the harmonic mean of the kinds' rates, each by the median of its cases.
 BytesPerSecond memory_rate(const std::vector<KernelTiming>& timings) {
   std::map<std::string, std::vector<double>> by_kind;
   for (const auto& timing : timings) {
@@ -228,7 +228,7 @@ KernelCosts kernel_costs(const Json& check, const std::string& file) {
 
 Json with_kernel_costs(Json cluster, const std::string& file, const KernelCosts& costs) {
   if (!cluster.is_object()) throw InputError(file + ": expected a cluster, an object");
-  // A node by its name brings its own source.
+  // A node given by its name has its own source.
   std::string source = input::read_cluster(Reader(cluster, file, "")).source;
   Json& device = cluster["device"];
   if (device.is_string()) device = Json{{"base", device}};  // a device by its name

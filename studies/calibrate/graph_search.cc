@@ -11,13 +11,13 @@
 namespace syncline::calibrate {
 namespace {
 
-// What speaks against a graph before any row is looked at, as minus the logarithm of a likelihood.
+// Returns minus the logarithm of a graph's prior likelihood.
 double against(const cost::GraphGuess& graph, BytesPerSecond bus, bool fast) {
   // A tree faster than the ring is rare on such nodes: it must explain the rows clearly better.
   constexpr double kFastTree = 6.0;
   double cost = graph.tree_intra > graph.ring_intra && !fast ? kFastTree : 0;
-  // NCCL's search takes channels until the ports are used, and knows what a port is rated, not what
-  // TCP or a poor plug-in leaves of it.
+  // NCCL's search adds channels until the ports are used. It knows a port's rated bandwidth, not
+  // the lower one of TCP or a poor plug-in.
   const double rated = std::log(graph.channels * graph.ring_inter / bus);
   const double spread = rated < 0 ? 0.5 : 2.0;
   cost += 0.5 * rated * rated / (spread * spread);
@@ -31,8 +31,8 @@ struct Rates {
   double tree = 0;  // inside a node
 };
 
-// Those of NCCL's own search. Inside a node a tree is as fast as the ring, or has one of the two
-// usual rates above it.
+// Returns the rates of NCCL's search. Inside a node a tree is as fast as the ring, or has one of
+// the two usual rates above it.
 std::vector<Rates> rates_tried() {
   const std::pair<double, double> rings[] = {{40, 40}, {24, 24}, {20, 20},  {40, 20},
                                              {24, 12}, {20, 12}, {12, 12},  {12, 6},
@@ -46,7 +46,7 @@ std::vector<Rates> rates_tried() {
   return rates;
 }
 
-// Puts each value of an axis into each graph; the axis that comes last varies fastest.
+// Combines each value of an axis with each graph; the last axis varies fastest.
 template <typename Value, typename Set>
 void vary(std::vector<cost::GraphGuess>& graphs, const std::vector<Value>& values, Set set) {
   std::vector<cost::GraphGuess> varied;
@@ -56,8 +56,8 @@ void vary(std::vector<cost::GraphGuess>& graphs, const std::vector<Value>& value
   graphs = std::move(varied);
 }
 
-// The graphs that are tried: every combination of channels, rates, and what else a log does not
-// show.
+// Returns the candidate graphs: every combination of channels, rates and other properties that a
+// log does not show.
 std::vector<cost::GraphGuess> graphs_tried() {
   constexpr double kGB = kGigabytePerSecond;
   std::vector<cost::GraphGuess> graphs(1);
@@ -84,8 +84,8 @@ class GraphSearch {
               double inside_scale)
       : rows_(rows), bus_(bus), fast_(fast), inside_scale_(inside_scale) {}
 
-  // Graphs under which every row takes the same path are one: the likeliest beforehand stands for
-  // them. Of the others each is fitted until it has lost against the best so far.
+  // Returns the best fit. Of graphs under which all rows take the same paths, only the likeliest
+  // one counts. Each other graph is fitted until its cost exceeds the best so far.
   cost::ScaleCostModel best() {
     auto graphs = graphs_tried();
     std::stable_sort(graphs.begin(), graphs.end(), [this](const auto& a, const auto& b) {
@@ -106,10 +106,10 @@ class GraphSearch {
   }
 
  private:
-  using Rows = std::vector<bool>;  // by row: whether it is one of them
+  using Rows = std::vector<bool>;  // per row: true if it belongs
   using Fit = std::pair<cost::StepCostModel, double>;
 
-  // The path of every row.
+  // Returns the path of every row.
   std::vector<cost::StepPath> chosen(const cost::GraphGuess& graph) const {
     std::vector<cost::StepPath> paths;
     std::size_t table = rows_.size();
@@ -124,7 +124,7 @@ class GraphSearch {
     return paths;
   }
 
-  // The fit of one path's rows; many graphs agree about a path, so fits are remembered.
+  // Fits one path's rows. Fits are cached, as many graphs agree about a path.
   Fit fit_path(cost::StepPath path, const Rows& mine, const cost::StepPrior& prior) {
     const auto key =
         std::make_tuple(path, mine, std::lround(std::log(prior.latency_scale) * 100),
@@ -140,7 +140,7 @@ class GraphSearch {
     return known->second;
   }
 
-  // The fabric's rate: the fastest row, as its path counts bytes.
+  // Returns the fabric's rate: that of the fastest row, in bytes as its path counts them.
   double rate_of(const std::vector<cost::StepPath>& paths) const {
     double rate = 0;
     for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -150,12 +150,12 @@ class GraphSearch {
                                : cost::bus_factor(row.kind, row.nodes * row.gpus_per_node);
       rate = std::max(rate, times * row.bytes / row.time / row.share);
     }
-    // Steps of two per cent, so that fits can be remembered.
+    // Steps of two percent, so that fits can be cached.
     return std::exp(std::round(std::log(rate) * 50) / 50);
   }
 
-  // The fabric's factor on NCCL's constants: the LL paths are nearly all latency and speak for it,
-  // each fitted by itself with a loose prior.
+  // Returns the fabric's factor on NCCL's constants, from the LL paths, which are nearly all
+  // latency. Each is fitted by itself with a loose prior.
   double latency_scale(const std::map<cost::StepPath, Rows>& rows_of, double rate) {
     const cost::StepPrior loose{1, 1.5, rate, inside_scale_};
     double shift = 0;
@@ -169,8 +169,8 @@ class GraphSearch {
     return std::exp(shifts > 0 ? std::round(shift / shifts * 20) / 20 : 0);
   }
 
-  // All paths of a graph, held together by one prior for the fabric. Stops where the cost reaches
-  // `bound`: such a graph has lost already.
+  // Fits all paths of a graph with one prior for the fabric. Stops once the cost reaches `bound`:
+  // such a graph cannot win.
   std::pair<cost::ScaleCostModel, double> fit(const cost::GraphGuess& graph,
                                               const std::vector<cost::StepPath>& paths,
                                               double bound) {
@@ -186,7 +186,7 @@ class GraphSearch {
     found.graph = graph;
     found.prior = prior;
     double cost = against(graph, bus_, fast_);
-    constexpr double kPath = 1.0;  // what one more path must explain
+    constexpr double kPath = 1.0;  // gain in cost that justifies one more path
     for (const auto& [path, mine] : rows_of) {
       const auto [model, own] = fit_path(path, mine, prior);
       found.steps.push_back(model);

@@ -1,13 +1,13 @@
-// A list of such comparisons is a JSON file beside the logs:
+// A list of comparisons is a JSON file in the folder of the logs:
 //   {"from_bytes": 65536, "tables": [
 //     {"name": "...", "calibrate": [FILE, ...], "predict": [FILE, ...]},
 //     {"name": "...", "each_alone": [FILE, ...]},
 //     {"name": "...", "each_row": [FILE, ...]},
 //     {"name": "...", "each_count": [FILE, ...]}]}
-// Files are named from the list's folder, with @NODESxGPUS where a log does not say. `each_alone`
-// fits every clean table by itself: it has calibrated rows only. `each_row` leaves out rows of each
-// clean table in turn (twelve of each) and predicts them from its others, `each_count` each count
-// of nodes and GPUs from the other tables. Predicted rows have 80 % intervals.
+// Paths are relative to the list's folder, with @NODESxGPUS if a log lacks the counts. `each_alone`
+// fits every clean table by itself and has calibrated rows only. `each_row` leaves out up to twelve
+// rows of each clean table in turn and predicts them from its others; `each_count` predicts each
+// count of nodes and GPUs from the other tables. Predicted rows have 80 % intervals.
 
 #include <algorithm>
 #include <cmath>
@@ -79,7 +79,7 @@ std::vector<double> errors_in_percent(const ComparedTable& table, Bytes from_byt
   return errors;
 }
 
-// The rows of a forecast: their errors, and whether the intervals around them held.
+// Adds the rows of a forecast: their errors, and their intervals.
 void add_forecast(measure::FidelityTable& table, const ComparedTable& forecast, Bytes from_bytes) {
   for (const ComparedRow& row : forecast.rows) {
     if (row.bytes < from_bytes) continue;
@@ -90,7 +90,7 @@ void add_forecast(measure::FidelityTable& table, const ComparedTable& forecast, 
   }
 }
 
-// What the tool says against its own forecast of a table.
+// Returns the tool's reservations about its own forecast of a table.
 std::string uncertainties(const ComparedTable& table, Bytes from_bytes) {
   if (!table.clean) return "the log is not clean: its two columns differ too much";
   std::size_t out = 0, all = 0;
@@ -142,8 +142,8 @@ void each_alone(const std::vector<std::string>& files, Bytes from_bytes,
   }
 }
 
-// Sizes of each clean table, at most so many of one and evenly spread over its rows, each left out
-// and predicted from the others.
+// Predicts sizes of each clean table, at most kMost of them evenly spread over its rows, each from
+// the table's other rows.
 void each_row(const std::vector<std::string>& files, Bytes from_bytes,
               measure::FidelityTable& table) {
   constexpr std::size_t kMost = 12;
@@ -163,8 +163,8 @@ void each_row(const std::vector<std::string>& files, Bytes from_bytes,
   }
 }
 
-// Each count of nodes and GPUs left out and predicted from the other tables, where these hold one
-// on the same side of a node's border.
+// Predicts each count of nodes and GPUs from the other tables, if these hold one on the same side:
+// inside a node, or between nodes.
 void each_count(const std::vector<std::string>& files, Bytes from_bytes,
                 measure::FidelityTable& table) {
   const auto tables = tables_in(files);

@@ -19,12 +19,12 @@
 namespace syncline::calibrate {
 namespace {
 
-// FILE, FILE@10x2 (the counts of nodes and GPUs a node of all tables in it), FILE:ring (what NCCL
-// was forced to), FILE:half (the rows of that type), FILE@10x2:ring:half.
+// FILE, FILE@10x2 (counts of nodes and GPUs per node of all tables in it), FILE:ring (algorithm
+// that NCCL was forced to), FILE:half (rows of that type), FILE@10x2:ring:half.
 struct LogFile {
   std::string path;
-  std::optional<cost::ForcedAlgorithm> forced;  // nothing: nobody said
-  std::string type;                             // empty: nobody said
+  std::optional<cost::ForcedAlgorithm> forced;  // nullopt: not given
+  std::string type;                             // empty: not given
   int nodes = 0;
   int gpus_per_node = 0;
 };
@@ -34,7 +34,7 @@ const std::map<std::string, cost::ForcedAlgorithm> kAlgorithms = {
     {"ring", cost::ForcedAlgorithm::kRing},
     {"tree", cost::ForcedAlgorithm::kTree}};
 
-// Takes a word that says how to read the log off the end of its name.
+// Takes an ending that selects algorithm or type off the log's name.
 bool take_ending(std::string& argument, LogFile& file) {
   const std::size_t colon = argument.rfind(':');
   if (colon == std::string::npos || colon == 0) return false;
@@ -74,7 +74,7 @@ LogFile log_file(std::string argument) {
       std::filesystem::exists(argument.substr(0, at), unknown)) {
     throw InputError(argument + ": expected " + argument.substr(0, at) + "@NODESxGPUS, e.g. @2x8");
   }
-  // A name may hold the sign itself.
+  // A name may contain the sign itself.
   return file;
 }
 
@@ -84,7 +84,7 @@ std::vector<cost::MeasuredTable> read_log(const std::string& path) {
   return folder || is_inspector_log(path) ? read_inspector_log(path) : read_nccl_log(path);
 }
 
-// Sizes that stand in a table several times: whoever fits takes the median of their times.
+// Notes the sizes that occur several times in a table: a fit takes the median of their times.
 void say_repeats(cost::MeasuredTable& table) {
   std::map<Bytes, int> times;
   for (const cost::MeasuredRow& row : table.rows) {
@@ -102,10 +102,10 @@ void say_repeats(cost::MeasuredTable& table) {
 
 constexpr std::size_t kMostUnpacked = std::size_t{1} << 30;
 
-// Files packed one after the other are one text, as for gzip itself.
+// Unpacks gzip data. Concatenated files are one text, as for gzip itself.
 std::string inflate_all(const std::string& path, std::string& bytes) {
   z_stream stream{};
-  constexpr int kGzip = 16 + MAX_WBITS;  // expect gzip's head
+  constexpr int kGzip = 16 + MAX_WBITS;  // expect gzip's header
   if (inflateInit2(&stream, kGzip) != Z_OK) throw InputError(path + ": gzip: no memory");
   stream.next_in = reinterpret_cast<Bytef*>(bytes.data());
   stream.avail_in = static_cast<uInt>(bytes.size());
@@ -131,7 +131,7 @@ std::string place_of(const cost::MeasuredTable& table) {
   return table.source + ": line " + std::to_string(table.line) + ": ";
 }
 
-// Sets the algorithm that NCCL was forced to: by the file's name, else by the log, else
+// Sets the algorithm that NCCL was forced to: from the file's name, else from the log, else
 // `otherwise`.
 void choose_forced(const LogFile& file, cost::ForcedAlgorithm otherwise,
                    cost::MeasuredTable& table) {
@@ -191,9 +191,9 @@ bool has_times(const cost::MeasuredTable& table) {
 
 constexpr const char* kNotOfAPlan = "no collective of a plan";
 
-// Why a table of the file is not read; empty: it is.
+// Returns the reason why a table of the file is skipped; empty: it is read.
 std::string passed_over(const LogFile& file, const cost::MeasuredTable& table) {
-  // Plans ask for no alltoall, sendrecv or gather: these are not calibrated.
+  // Plans contain no alltoall, sendrecv or gather: these are not calibrated.
   if (!table.kind && !table.test.empty()) return kNotOfAPlan;
   if (!has_times(table)) {
     return table.left_out.empty() ? "it has no time" : table.left_out.front();
@@ -207,7 +207,7 @@ std::string passed_over(const LogFile& file, const cost::MeasuredTable& table) {
   return {};
 }
 
-// A job sums floats; where a log has none, its first rows stand.
+// Returns true if `a` comes first: sums of floats, as in jobs, precede others.
 bool comes_first(const cost::MeasuredTable& a, const cost::MeasuredTable& b) {
   const auto rank = [](const cost::MeasuredTable& table) {
     return std::tuple(table.type != "float", table.redop != "sum" && !table.redop.empty(),
@@ -227,7 +227,7 @@ bool same_rows(const cost::MeasuredTable& a, const cost::MeasuredTable& b) {
   return a.type == b.type && a.redop == b.redop && a.root == b.root;
 }
 
-// Keeps one of the tables of one shape that differ in type, operation or root; it names the others.
+// Keeps one of the tables of one shape that differ in type, operation or root. It names the others.
 std::vector<cost::MeasuredTable> one_kind_of_rows(std::vector<cost::MeasuredTable> tables) {
   std::vector<cost::MeasuredTable> kept;
   for (const cost::MeasuredTable& table : tables) {
@@ -273,7 +273,7 @@ std::vector<cost::MeasuredTable> nccl_log_from_text(const std::string& name,
   } else {
     raws = nccl_text_tables(text);
     if (raws.empty()) raws = nccl_list_tables(text);
-    // Its times are those of a training's steps, with the wait for the slowest rank in them.
+    // Its times are those of training steps, including the wait for the slowest rank.
     const bool logger = text.find("busbw_avg") != text.npos && text.find("Comm. Op") != text.npos;
     problem = logger ? "is DeepSpeed's log of communication, whose times contain waiting"
                      : "contains no table of nccl-tests";

@@ -1,8 +1,7 @@
-// Logs as they are named on the command line, of nccl-tests or of NCCL's Inspector (inspector.h; a
-// folder of files is the Inspector's): FILE; FILE@10x2 where the log does not say that it
-// ran on 10 nodes of 2 GPUs; FILE:ring or FILE:tree (FILE@10x2:ring) where NCCL was forced to that,
-// FILE:nccl where the log says so and it was NCCL's own choice all the same; FILE:half for the rows
-// of that type.
+// Logs of nccl-tests or of NCCL's Inspector (inspector.h; a folder is the Inspector's), as named on
+// the command line: FILE; FILE@10x2 to say that it ran on 10 nodes of 2 GPUs; FILE:ring or
+// FILE:tree (FILE@10x2:ring) if NCCL was forced to that; FILE:nccl if the choice was NCCL's despite
+// the log; FILE:half for the rows of that type.
 #pragma once
 
 #include <string>
@@ -13,44 +12,43 @@
 
 namespace syncline::calibrate {
 
-// Their tables of collectives that a plan can ask for, with known counts of nodes and GPUs. Throws
-// InputError for a file without any, and where the counts are known neither from it nor its name.
-// Tables of one shape may differ in type, operation or root: one is taken. Its notes name the
-// others, and whatever else of a file is not read.
+// Reads the logs' tables of collectives that a plan can use, with known counts of nodes and GPUs.
+// Throws InputError for a file without any, and if neither the file nor its name gives the counts.
+// Of tables of one shape that differ in type, operation or root, one is taken. Its notes name the
+// others and all else that is skipped.
 //
-// `algorithm`: what NCCL was forced to where neither a name nor its log says: ring, tree, or nccl
-// for its own choice.
+// `algorithm`: forced algorithm if neither a name nor its log gives one: ring, tree, or nccl for
+// NCCL's choice.
 std::vector<cost::MeasuredTable> tables_in(const std::vector<std::string>& names,
                                            const std::string& algorithm = "nccl");
 
-// Reading what nccl-tests prints, in every layout since 2018, and its JSON (-J).
+// Reads the output of nccl-tests, in every layout since 2018, and its JSON (-J).
 //
-// A log is whatever a user kept: output of mpirun or srun with their prefixes, NCCL's own INFO
-// lines in between or glued into a row, several tests in one file, cut off at the end, indented in
-// a Markdown page. Rows are found by their first three columns (two integers and a type); what the
-// other columns mean comes from the table's head. Times are printed in microseconds, in
-// milliseconds by the tests of 2018.
+// A log may be the output of mpirun or srun with prefixes, contain NCCL's INFO lines between or
+// inside rows, hold several tests, be cut off, or be indented in a Markdown page. Rows are found by
+// their first three columns (two integers and a type); the table's head gives the meaning of the
+// other columns. Times are in microseconds, in milliseconds for the tests of 2018.
 //
-// No time is read that size / algbw contradicts: so a column that is not where the head says,
-// another unit or a slip of the pen is found. Rows that differ in type, operation, root or in the
-// words of a column that is not the test's are tables of their own.
+// A time that size / algbw contradicts is not read: this finds a shifted column, another unit or a
+// typo. Rows that differ in type, operation, root or in the words of a column that is not the
+// test's form separate tables.
 //
-// Who took part comes from the list of devices (host names make nodes; bus and device numbers say
-// nothing, since launchers hide the other devices), else from comments of the form "# NODES: 8",
-// "# GPUS: 32", "# NCCL: 2.18", "# COLLECTIVE: all_reduce_perf" that a published table may carry
-// above it, else from the columns: busbw / algbw is 2(n-1)/n for all-reduce and (n-1)/n for
-// all-gather, reduce-scatter and all-to-all, where also size = n x count x element. What
-// contradicts the columns is not believed. What stays unknown is 0 or empty.
+// Nodes and GPUs come from the list of devices: host names make nodes; bus and device numbers are
+// ignored, since launchers hide the other devices. Else they come from comments "# NODES: 8", "#
+// GPUS: 32", "# NCCL: 2.18", "# COLLECTIVE: all_reduce_perf" above a published table. Else from the
+// columns: busbw / algbw is 2(n-1)/n for all-reduce and (n-1)/n for all-gather, reduce-scatter and
+// all-to-all, which also have size = n x count x element. Counts that contradict the columns are
+// dropped; unknown ones are 0 or empty.
 
-// All tables of a file that hold a row, in order. Throws InputError when there is none, saying what
-// was looked for.
+// Reads all tables of a file that hold a row, in order. Throws InputError, listing the expected
+// formats, if there is none.
 std::vector<cost::MeasuredTable> read_nccl_log(const std::string& path);
 
-// The same of a text; `name` stands for the file in messages.
+// Returns the tables of a text; `name` is the file's in messages.
 std::vector<cost::MeasuredTable> nccl_log_from_text(const std::string& name, std::string_view text);
 
-// The text of a file: unpacked where it is gzip's (by its first two bytes), else as it is. Throws
-// InputError, naming `path`, where such a file is damaged, cut off or larger than 1 GiB unpacked.
+// Returns the text of a file, unpacked if it is gzipped (by its first two bytes). Throws
+// InputError, naming `path`, if the gzip data is damaged, cut off or larger than 1 GiB unpacked.
 std::string unpacked(const std::string& path, std::string bytes);
 
 }  // namespace syncline::calibrate

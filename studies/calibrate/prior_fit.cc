@@ -1,9 +1,8 @@
-// A list says what data sheets promise of the machines of each log, by how a log's name begins:
+// A list gives the data sheets of the machines of each log, by the beginning of a log's name:
 //   {"logs": FOLDER, "machines": [{"log": "a100-p4d", "site": "p4d", "compute_capability": 80,
 //     "inside_gbytes_per_s": 300, "nic_gbps": 100, "nics": 4, "latency_us": 15, "fabric": "efa",
 //     "gpu_direct": true, "nvswitch": true, "cpu": "intel", "algorithm": "ring"}, ...]}
-// A log whose "algorithm" was set (NCCL_ALGO), there or in its name, does not say what NCCL
-// chooses.
+// A log with "algorithm" set (NCCL_ALGO), there or in its name, does not show NCCL's choice.
 #include "studies/calibrate/prior_fit.h"
 
 #include <algorithm>
@@ -29,14 +28,14 @@ using collective::Path;
 
 struct Machine {
   std::string log;
-  std::string site;  // logs of one network count as one
+  std::string site;  // name of the network; its logs count as one
   BytesPerSecond inside = 0;
   BytesPerSecond nic = 0;
   int nics = 1;
   Seconds latency = 0;  // between nodes
   Fabric fabric = Fabric::kUnknown;
   NcclHints hints;
-  bool forced = false;  // the algorithm
+  bool forced = false;  // NCCL was forced to an algorithm
 };
 
 Fabric read_fabric(Reader& reader) {
@@ -48,7 +47,7 @@ Fabric read_fabric(Reader& reader) {
   return found == known.end() ? Fabric::kUnknown : found->second;
 }
 
-// And the folder of their logs.
+// Reads the list of machines. The second value is the folder with their logs.
 std::pair<std::vector<Machine>, std::string> read_machines(const std::string& list) {
   const input::Document document = input::read_document(list);
   Reader reader(document.root, list, "");
@@ -103,7 +102,7 @@ Cluster cluster_of(const Machine& machine, int nodes, int gpus) {
                              .latency = (nvlink ? 2 : 5) * kMicrosecond,
                              .bandwidth = machine.inside});
   }
-  // A GPU by itself goes out by the NIC beside it.
+  // A single GPU uses the nearest NIC.
   constexpr int kShares = 4;
   const int nics = std::min(machine.nics, gpus < kShares ? gpus : machine.nics);
   if (nodes > 1) {
@@ -124,7 +123,7 @@ bool same_kind(const Path& a, const Path& b) {
   return a.across == b.across && a.nvlink == b.nvlink && a.fabric == b.fabric;
 }
 
-// At most 33 rows of a table, evenly spread.
+// Adds at most 33 rows of a table, evenly spread.
 void add_rows(PriorUnit& unit, const cost::MeasuredTable& table, const Cluster& cluster) {
   const collective::NcclCostModel model(cluster);
   const auto points = cost::usable_points(table, cost::Place::kOutOfPlace);
@@ -151,9 +150,9 @@ double median_error(const std::vector<std::pair<double, double>>& rows) {
   return median(std::move(errors));
 }
 
-// Medians that a survey found on public logs of other networks of these kinds (2026): of middle and
-// of large payloads, true over said. What it says of small ones was held against a model without
-// the links' latencies. One GPU a node and boxes joined by PCIe are one kind here.
+// Returns medians of true / predicted that a survey found on public logs of other networks of these
+// kinds (2026), for middle and large payloads. Its ratios for small ones are relative to a model
+// without the links' latencies. Nodes of one GPU and nodes joined by PCIe are one kind here.
 ByPayload surveyed(const Path& path) {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   const auto ratios = [](double middle, double large) {
@@ -169,7 +168,7 @@ ByPayload surveyed(const Path& path) {
   return {kNone, kNone, kNone, kNone};
 }
 
-// What is learnt from all sites but one.
+// Estimates from all sites but one.
 struct Learnt {
   const std::vector<PriorUnit>& units;
   std::string left_out;
@@ -183,8 +182,8 @@ struct Learnt {
     return medians.empty() ? 0 : median(std::move(medians));
   }
 
-  // Mean of log(measured / predicted) over the kind's sites, the survey (twice), and the pool
-  // (once).
+  // Returns the mean of log(measured / predicted) over the kind's sites, the survey (twice), and
+  // the pool (once).
   double bias(const Path& path, std::size_t c) const {
     double sum = pooled(path, c);
     double weight = 1;
@@ -207,7 +206,7 @@ struct Learnt {
   }
 };
 
-// On straight lines over the logarithm of the payload, as library.h has it.
+// Interpolates linearly over the logarithm of the payload, as in library.h.
 double between(const ByPayload& values, double bytes) {
   std::size_t c = 0;
   while (c + 2 < kPayloads.size() && bytes >= kPayloads[c + 1]) ++c;
@@ -253,7 +252,7 @@ std::string name_of(const Path& path) {
   return names.at(path.fabric);
 }
 
-// A site's rows, predicted with nothing learnt from it.
+// Adds a site's rows, predicted by a fit without them.
 void add_forecast(measure::FidelityTable& table, const PriorUnit& unit, const PriorFit& fit) {
   for (const auto& rows : unit.rows) {
     for (const auto& [bytes, given] : rows) {

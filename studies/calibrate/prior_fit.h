@@ -1,5 +1,5 @@
-// The table of core/collective/library.h, found again on published logs, and how wrong it is on
-// each network that it was not found on.
+// Fits the table of core/collective/library.h to published logs again, and tests it on networks
+// left out of the fit.
 #pragma once
 
 #include <array>
@@ -12,20 +12,20 @@
 
 namespace syncline::calibrate {
 
-// Classes of payloads: up to 64 KiB, 4 MiB, 128 MiB, and beyond; a class stands at its middle.
+// Classes of payloads: up to 64 KiB, 4 MiB, 128 MiB, and larger; each is represented by its middle.
 inline constexpr std::array<double, 4> kPayloads = {8.0 * kKiB, 512.0 * kKiB, 23.17 * kMiB,
                                                     1.0 * kGiB};
 using ByPayload = std::array<double, kPayloads.size()>;
 
-// What the rows of one site say of one kind of path, by class: a payload in bytes, and
-// log(measured time / time said by NCCL's model on the data sheet).
+// One site's rows for one kind of path, per class: a payload in bytes, and log(measured time / time
+// by NCCL's model on the data sheet).
 struct PriorUnit {
   std::string site;
   collective::Path path;
   std::array<std::vector<std::pair<double, double>>, kPayloads.size()> rows;
 };
 
-// Throws InputError for a wrong list or log.
+// Reads the rows of the logs in `list`. Throws InputError for a wrong list or log.
 std::vector<PriorUnit> prior_units(const std::string& list);
 
 struct PriorFit {
@@ -33,14 +33,14 @@ struct PriorFit {
   ByPayload spread;
 };
 
-// A kind's bias is the mean of its sites', of a survey's, which counts twice, and, once, of the
-// median over all kinds: the fewer sites the nearer to that. The spread is that of its sites, each
-// left out, and once of all kinds.
+// Fits a kind of path. Its bias is the mean over its sites (a survey counts twice) and, once, the
+// median of all kinds, which matters most with few sites. The spread combines those of its sites,
+// each left out, and once that of all kinds.
 PriorFit prior_fit(const std::vector<PriorUnit>& units, const collective::Path& path);
-// Of a network whose kind nobody names.
+// Fits a network of unknown kind.
 PriorFit unnamed_fit(const std::vector<PriorUnit>& units);
 
-// A table for each kind of path: every site's rows as predicted from the other sites.
+// Returns a table per kind of path: every site's rows as predicted from the other sites.
 std::vector<measure::FidelityTable> prior_fidelity(const std::string& list);
 
 }  // namespace syncline::calibrate

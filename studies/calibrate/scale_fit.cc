@@ -1,5 +1,5 @@
-// Latencies and bandwidths of different paths are held together by a prior: all latencies are
-// NCCL's own constants times one factor of the fabric, all bandwidths are near one rate.
+// Latencies and bandwidths of different paths share a prior: all latencies are NCCL's constants
+// times one factor of the fabric; all bandwidths are near one rate.
 #include "studies/calibrate/scale_fit.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ double bus_rate(const SizeFit& table) {
   return rate;
 }
 
-// The best rates that were measured: between nodes by the GPUs of a node, and inside one.
+// Best measured rates: between nodes, per number of GPUs of a node, and inside one.
 struct MeasuredRates {
   std::map<int, BytesPerSecond> between;
   BytesPerSecond inside = 0;
@@ -43,14 +43,14 @@ MeasuredRates rates_of(const std::vector<SizeFit>& tables, const cost::MeasuredC
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const cost::TableCostModel& table = model.tables[i];
     if (!cost::ring_like(table.kind) || table.slow > 0) continue;
-    // A forced tree does not show what its network carries, unless nothing else does.
+    // Forced trees do not show their network's bandwidth; they count only without other tables.
     if (table.forced == cost::ForcedAlgorithm::kTree && !only_trees) continue;
     const double rate = bus_rate(tables[i]);
     if (table.nodes > 1) {
       auto& best = rates.between[table.gpus_per_node];
       best = std::max(best, rate);
     } else {
-      // An all-reduce inside a node may be done by the switch (NVLS), the other two are rings.
+      // An all-reduce inside a node may run in the switch (NVLS); the other collectives are rings.
       if (table.kind != collective::CollectiveKind::kAllReduce) {
         ring_inside = std::max(ring_inside, rate);
       }
@@ -61,7 +61,7 @@ MeasuredRates rates_of(const std::vector<SizeFit>& tables, const cost::MeasuredC
   return rates;
 }
 
-// The rows between nodes, so many of a table at most: a fine one does not outweigh the others.
+// Returns the rows between nodes, at most kMost per table, so that fine tables do not dominate.
 std::vector<cost::PathRow> rows_between(const std::vector<SizeFit>& tables,
                                         const cost::MeasuredCostModel& model,
                                         const cost::ScaleCostModel& scale) {
@@ -80,7 +80,7 @@ std::vector<cost::PathRow> rows_between(const std::vector<SizeFit>& tables,
   return rows;
 }
 
-// The median error over the rows of 64 KiB and more; 0 where there are none.
+// Returns the median error over the rows of 64 KiB and more; 0 if there are none.
 double error_of(const cost::ScaleCostModel& scale, const std::vector<cost::PathRow>& rows) {
   constexpr double kLarge = 65536;
   std::vector<double> errors;
@@ -95,8 +95,8 @@ double error_of(const cost::ScaleCostModel& scale, const std::vector<cost::PathR
   return errors.empty() ? 0 : median(std::move(errors));
 }
 
-// How much a step inside a node takes, in units of NCCL's own constant: half way, as logarithms,
-// from the constant to what tables of one node show, whose small payloads also wait for launches.
+// Returns the factor of a step inside a node over NCCL's constant: halfway, in logarithms, between
+// 1 and the value from tables of one node, in which small payloads also wait for launches.
 double inside_scale(const cost::MeasuredCostModel& model) {
   const bool measured = std::any_of(model.tables.begin(), model.tables.end(),
                                     [](const auto& table) { return table.nodes == 1; });
@@ -104,8 +104,8 @@ double inside_scale(const cost::MeasuredCostModel& model) {
   return measured ? std::sqrt(model.node.step / cost::nccl_step_latency(kPath, false)) : 1;
 }
 
-// The part between nodes: rates first, which every row is then measured against, then the graph
-// under which the rows are likeliest, with its paths' cost models.
+// Fits the part between nodes: first the rates, used by every row; then the graph with the
+// likeliest rows, with its paths' cost models.
 cost::ScaleCostModel fit_scale(const std::vector<SizeFit>& tables,
                                const cost::MeasuredCostModel& model) {
   const MeasuredRates rates = rates_of(tables, model);
@@ -127,7 +127,7 @@ cost::ScaleCostModel fit_scale(const std::vector<SizeFit>& tables,
   return found;
 }
 
-// The median ratio of a table's times of 1 MiB and more to what a cost model says of them.
+// Returns the median ratio of a table's times of 1 MiB and more to those of a cost model.
 double slowness(const SizeFit& table, const cost::MeasuredCostModel& model) {
   constexpr Bytes kLarge = 1 << 20;
   std::vector<double> ratios;
@@ -141,7 +141,7 @@ double slowness(const SizeFit& table, const cost::MeasuredCostModel& model) {
   return ratios.empty() ? 1 : median(std::move(ratios));
 }
 
-// The cost model of all tables but `out`.
+// Returns the cost model of all tables but `out`.
 cost::MeasuredCostModel without(const std::vector<SizeFit>& tables,
                                 const cost::MeasuredCostModel& model, std::size_t out) {
   const auto at = static_cast<std::ptrdiff_t>(out);
@@ -153,10 +153,9 @@ cost::MeasuredCostModel without(const std::vector<SizeFit>& tables,
   return rest;
 }
 
-// A ladder of counts may hold one that was disturbed as a whole. It is the one without which the
-// cost model of the others holds best, by more than a tenth, and which ran slower than that cost
-// model by a quarter or more. Three others must be there to tell. Says whether there is one, and
-// marks it.
+// Marks the one table of a ladder of counts that was disturbed as a whole, and returns true if
+// there is one. Without it the others' cost model improves most, by more than a tenth, and the
+// table is slower than that model by a quarter or more. Requires three other tables.
 bool mark_slow_run(const std::vector<SizeFit>& tables, cost::MeasuredCostModel& model) {
   constexpr double kSlow = 1.25;
   constexpr double kBetter = 0.9;
@@ -186,7 +185,7 @@ bool mark_slow_run(const std::vector<SizeFit>& tables, cost::MeasuredCostModel& 
   return found != nullptr;
 }
 
-// What small payloads cost inside a node, by the steps of a ring.
+// Fits the cost of small payloads inside a node, by the steps of a ring.
 cost::NodeCostModel fit_node(const cost::MeasuredCostModel& model) {
   constexpr double kSmall = 4096;
   constexpr double kNoise = 0.08;
@@ -217,7 +216,7 @@ double log_interpolation(const cost::MeasuredPoint& a, const cost::MeasuredPoint
   return std::exp((1 - share) * std::log(a.time) + share * std::log(b.time));
 }
 
-// 0 where no size has both.
+// Returns the noise of times measured twice; 0 if no size has both.
 double noise_of(const std::vector<cost::MeasuredPoint>& points, const std::vector<double>& others) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -226,7 +225,7 @@ double noise_of(const std::vector<cost::MeasuredPoint>& points, const std::vecto
   return noise_of_repeats(ratios);
 }
 
-// The usual spread of a time that is a median itself; 0 where none is.
+// Returns the usual spread of times that are medians; 0 if there are none.
 double noise_of_medians(const cost::MeasuredTable& table) {
   std::vector<double> spreads;
   for (const cost::MeasuredRow& row : table.rows) {
@@ -235,8 +234,8 @@ double noise_of_medians(const cost::MeasuredTable& table) {
   return spreads.empty() ? 0 : median(std::move(spreads));
 }
 
-// The points of two runs; a size that both have at the mean of its two times. How far these lie
-// apart is the noise of one.
+// Joins the points of two runs; a size in both gets its mean time. The distance of the two times
+// gives the noise of one.
 SizeFit joined(const SizeFit& a, const SizeFit& b) {
   std::map<Bytes, std::vector<double>> times;
   for (const auto* list : {&a.points, &b.points}) {
@@ -256,7 +255,7 @@ SizeFit joined(const SizeFit& a, const SizeFit& b) {
   return both;
 }
 
-// Points of every table; tables of the same counts, kind and algorithm become one.
+// Returns the points of every table; tables of the same counts, kind and algorithm become one.
 std::vector<SizeFit> gathered(const std::vector<cost::MeasuredTable>& tables) {
   std::vector<SizeFit> gathered;
   for (const cost::MeasuredTable& measured : tables) {
@@ -315,8 +314,8 @@ SizeFit points_of(const cost::MeasuredTable& table) {
     all.push_back({size, times.first > 0 ? times.first : times.second});
     others.push_back(times.first > 0 ? times.second : 0);
   }
-  // The two times of a size are a check on each other: where they part, the one far from the line
-  // between the neighbours is the disturbed one. The first row has no neighbour before it.
+  // The two times of a size check each other: if they differ, the one far from the line between the
+  // neighbours is disturbed. The first row has no previous neighbour.
   constexpr double kWarmUp = 1.25;
   constexpr double kApart = 1.3;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -337,7 +336,7 @@ SizeFit points_of(const cost::MeasuredTable& table) {
   return fit;
 }
 
-// Each table by itself first; then what they have in common, inside a node and between nodes.
+// Fits each table by itself first, then their common parts: inside a node and between nodes.
 FittedTables calibrate(const std::vector<cost::MeasuredTable>& tables) {
   FittedTables result;
   result.tables = gathered(tables);

@@ -1,7 +1,7 @@
-// From measured tables of one cluster to its cost model (cost_model.h). The part between nodes is
-// found in two nested searches: over the graphs that NCCL may have seen (find_graph), which decide
-// what it chose at each size (step_cost_model.h), and for each of them over the parameters of every
-// algorithm and protocol chosen. The graph under which the measured rows are likeliest wins.
+// Fits a cost model (cost_model.h) to measured tables of one cluster. The part between nodes takes
+// two nested searches. The outer one goes over graphs that NCCL may have used (find_graph), which
+// decide its choices per size (step_cost_model.h). The inner one goes over the parameters of every
+// chosen algorithm and protocol. The graph with the likeliest measured rows wins.
 #pragma once
 
 #include <cstddef>
@@ -13,36 +13,36 @@
 
 namespace syncline::calibrate {
 
-// Fitting the cost model of one table (cost_model.h): every candidate by least squares of
-// relative errors, and of the candidates the one that predicts best the sizes it has not seen.
+// Fit of the cost model of one table (cost_model.h): every candidate by least squares of relative
+// errors. The candidate that best predicts left-out sizes wins.
 struct SizeFit {
   cost::MeasuredTable measured;
   cost::SizeCostModel cost_model;
-  std::vector<cost::MeasuredPoint> points;    // what was fitted, by ascending size
-  std::vector<cost::MeasuredPoint> outliers;  // what was left out as disturbed
-  // Means of |fitted / measured - 1| over the points: with all sizes seen, and for each size with
-  // that size left out of the fit (of more than 64 sizes, 64 evenly spread ones are left out in
-  // turn). The second is the honest one; with fewer than three sizes it is not known (negative).
+  std::vector<cost::MeasuredPoint> points;    // fitted points, by ascending size
+  std::vector<cost::MeasuredPoint> outliers;  // points left out as disturbed
+  // Means of |fitted / measured - 1| over the points: fitted to all sizes, and with each size left
+  // out of the fit (of more than 64 sizes, 64 evenly spread ones in turn). The second estimates the
+  // error at new sizes; with fewer than three sizes it is negative (unknown).
   double in_sample = 0;
   double left_out = -1;
-  // How far the cost model is off around each size, from the same left-out sizes and `noise`; and a
-  // thousand times below and above them, where the table leaves open how the time goes on. Empty
-  // with fewer than three sizes that leave nothing open.
+  // Errors of the cost model around each size, from left-out sizes and `noise`, and a thousand
+  // times below and above the sizes if the table leaves the growth of the time open there. Empty
+  // with fewer than three sizes if they leave none open.
   std::vector<cost::SizeSpread> spreads;
-  // Standard deviation of the logarithm of one measured time: from repeated tables, and from the
-  // two times of each size where the table is not clean. 0: nothing speaks of it.
+  // Standard deviation of the logarithm of one measured time: from repeated tables, and from both
+  // times of each size if the table is not clean. 0: unknown.
   double noise = 0;
 };
 
-// The table's points: out of place, or in place for sizes that have no good out-of-place time.
-// Disturbed are a first row that is slower than the next size by a quarter (the test's warm-up),
-// and rows whose two times differ by 30 % where only the other one lies near the neighbours.
+// Returns the table's points: out of place, or in place for sizes without a good out-of-place time.
+// Disturbed points: a first row slower than the next size by a quarter (the test's warm-up). Also
+// rows with two times that differ by 30 %, if only the other time is near the neighbours.
 SizeFit points_of(const cost::MeasuredTable& table);
 
 // Fits the points. Requires at least one.
 SizeFit fit_sizes(SizeFit points);
 
-// Places in a table's points: of all, or of some `most` evenly spread by their logarithms.
+// Returns indices of a table's points: all, or `most` of them evenly spread by their logarithms.
 std::vector<std::size_t> spread_out(const std::vector<cost::MeasuredPoint>& points,
                                     std::size_t most);
 
@@ -51,15 +51,15 @@ struct FittedTables {
   std::vector<SizeFit> tables;
 };
 
-// Requires tables with a kind and counts of nodes and GPUs. Several tables of the same counts and
-// kind are joined, sizes measured twice by the mean of their times. Throws InputError where a table
-// has no usable row.
+// Fits the tables. Tables of the same counts and kind are joined; a size measured twice gets the
+// mean time. Throws InputError if a table has no usable row. Requires a kind and counts of nodes
+// and GPUs.
 FittedTables calibrate(const std::vector<cost::MeasuredTable>& tables);
 
-// Graph, prior and the steps of the paths that the rows show. `bus`: the best rate that was
-// measured, in bytes that a rank of a ring sends times the GPUs of a node. `fast`: it is more than
-// the port of 200 Gbit/s that a GPU of the generations with one speed for all its graphs has.
-// `inside_scale`: of NCCL's latencies inside a node. Rows of one table stand together.
+// Finds graph, prior and the steps of the paths in the rows. `bus`: best measured rate, in bytes
+// that a rank of a ring sends times the GPUs of a node. `fast`: that rate exceeds the 200 Gbit/s
+// port of GPUs of generations with one speed for all graphs. `inside_scale`: factor of NCCL's
+// latencies inside a node. Requires that rows of one table are adjacent.
 cost::ScaleCostModel find_graph(const std::vector<cost::PathRow>& rows, BytesPerSecond bus,
                                 bool fast, double inside_scale);
 

@@ -23,7 +23,7 @@ using Points = std::vector<cost::MeasuredPoint>;
 
 double bytes_of(const cost::MeasuredPoint& point) { return static_cast<double>(point.size); }
 
-// Sums over points [0, i) that the least squares of a line on relative errors need.
+// Sums over points [0, i) for least squares of a line on relative errors.
 class Sums {
  public:
   explicit Sums(const Points& points) : points_(points), sums_(points.size() + 1) {
@@ -35,8 +35,8 @@ class Sums {
     }
   }
 
-  // The line through points [begin, end) with neither latency nor slope negative, and its sum of
-  // squared relative errors.
+  // Returns the line through points [begin, end) with latency and slope of at least 0, and its sum
+  // of squared relative errors.
   std::pair<cost::SizeLine, double> line(std::size_t begin, std::size_t end) const {
     std::array<double, 5> s{};
     for (std::size_t k = 0; k < s.size(); ++k) s[k] = sums_[end][k] - sums_[begin][k];
@@ -63,16 +63,16 @@ class Sums {
   std::vector<std::array<double, 5>> sums_;
 };
 
-// The best 1, 2, ... segments of at least two points each, by dynamic programming over the knots
-// (Bellman 1961, "On the approximation of curves by line segments"): the best k segments up to a
-// knot are the best k - 1 up to an earlier one and a line from there on.
+// Returns the best fits of 1, 2, ... segments of at least two points each, by dynamic programming
+// over the knots (Bellman 1961, "On the approximation of curves by line segments"). The best k
+// segments up to a knot are the best k - 1 up to an earlier one, and a line from there.
 std::vector<cost::SizeCostModel> fit_segments(const Points& points) {
   const Sums sums(points);
-  auto knots = spread_out(points, kMostKnots);  // where segments may begin and end
+  auto knots = spread_out(points, kMostKnots);  // possible ends of segments
   const std::size_t n = knots.size();
   knots.push_back(points.size());
   constexpr double kNone = std::numeric_limits<double>::infinity();
-  // least[k][j]: squares of the first j stretches cut into k segments; from: where the last begins.
+  // least[k][j]: squares of the first j stretches cut into k segments; from: begin of the last one.
   std::vector<std::vector<double>> least(kMostSegments + 1, std::vector<double>(n + 1, kNone));
   std::vector<std::vector<std::size_t>> from(kMostSegments + 1, std::vector<std::size_t>(n + 1));
   least[0][0] = 0;
@@ -115,7 +115,7 @@ double squares_of(const cost::SizeCostModel& model, const Points& points) {
   return sum;
 }
 
-// The points for which each line is the lowest.
+// Returns the points for which each line is the lowest.
 std::vector<Points> shared_out(const Points& points, const std::vector<cost::SizeLine>& lines) {
   std::vector<Points> own(lines.size());
   for (const auto& point : points) {
@@ -133,8 +133,8 @@ std::vector<Points> shared_out(const Points& points, const std::vector<cost::Siz
   return own;
 }
 
-// The least of as many lines as `start` has: each point belongs to the line that is lowest there,
-// each line is fitted to its points, until nothing changes.
+// Fits the lower envelope of the lines in `start`. Each point belongs to the line that is lowest
+// there; each line is fitted to its points, until all stay the same.
 cost::SizeCostModel fit_envelope(const Points& points, const cost::SizeCostModel& start) {
   cost::SizeCostModel model = start;
   model.form = cost::SizeCostModel::Form::kEnvelope;
@@ -155,8 +155,8 @@ cost::SizeCostModel fit_envelope(const Points& points, const cost::SizeCostModel
   return best;
 }
 
-// A sum of powers: the plain line's two parameters, from where each explains one end of the table,
-// moved by factors that shrink once none of them is an improvement (a pattern search).
+// Fits a sum of powers by pattern search: the line's two parameters, each from one end of the
+// table, are moved by factors that shrink once no move improves the fit.
 cost::SizeCostModel fit_sum(const Points& points, const cost::SizeCostModel& line,
                             double exponent) {
   cost::SizeCostModel model = line;
@@ -186,7 +186,7 @@ cost::SizeCostModel fit_sum(const Points& points, const cost::SizeCostModel& lin
   return model;
 }
 
-// At the knots only: what iterates over its points need not see a thousand of them.
+// Returns the points at the knots, to limit the cost of iterative fits.
 Points at_knots(const Points& points) {
   Points kept;
   for (const std::size_t knot : spread_out(points, kMostKnots)) kept.push_back(points[knot]);
@@ -194,7 +194,7 @@ Points at_knots(const Points& points) {
   return kept;
 }
 
-// All candidates by name, so that those of two fits can be compared.
+// All candidates by name, so that two fits can be compared.
 using Candidates = std::map<std::string, cost::SizeCostModel>;
 
 Candidates candidates(const Points& points) {
@@ -215,7 +215,7 @@ Candidates candidates(const Points& points) {
   return cost_models;
 }
 
-// The median error of the sizes of 64 KiB and more, of all sizes where there are none.
+// Returns the median error of the sizes of 64 KiB and more; of all sizes if there are none.
 double median_error(const cost::SizeCostModel& model, const Points& points) {
   constexpr Bytes kLarge = 64 * kKiB;
   const bool large = points.back().size >= kLarge;
@@ -227,17 +227,17 @@ double median_error(const cost::SizeCostModel& model, const Points& points) {
   return median(std::move(errors));
 }
 
-// A candidate's errors on points that its fit has not seen.
+// A candidate's errors on points left out of its fit.
 struct LeftOutError {
   double mean = 0;
-  double bounded = 0;         // their sum, single misses bounded
-  std::vector<double> bytes;  // each point's size and logarithm of its miss
+  double bounded = 0;         // each point's size, and logarithm of its error
+  std::vector<double> bytes;  // size of each point
   std::vector<double> logs;
 };
 
-// Leave one out: for each candidate by name. Empty for fewer than three points.
+// Returns leave-one-out errors of each candidate by name. Empty for fewer than three points.
 std::map<std::string, LeftOutError> left_out_errors(const Candidates& full, const Points& points) {
-  // Where a table jumps no candidate can know the side: such a miss must not decide.
+  // At a jump no candidate can predict the left-out size: such an error must not decide.
   constexpr double kMiss = 0.25;
   std::map<std::string, LeftOutError> errors;
   if (points.size() < 3) return errors;
@@ -264,9 +264,9 @@ std::map<std::string, LeftOutError> left_out_errors(const Candidates& full, cons
   return errors;
 }
 
-// The standard deviation that the misses around each size speak for. Sizes within some two octaves
-// count, and what is usual in the table as one more of them. It is taken from the mean of the
-// misses, by the ratio of a normal distribution, so that a single cliff does not widen everything.
+// Returns the standard deviation around each size. Errors of sizes within some two octaves count,
+// and the table's usual one once. It is computed from their mean by the ratio of a normal
+// distribution, so that a single cliff does not widen all intervals.
 std::vector<cost::SizeSpread> spreads_of(const LeftOutError& left_out, double noise) {
   constexpr double kOctaves = 2;
   constexpr double kMost = 0.5;
@@ -293,19 +293,19 @@ std::vector<cost::SizeSpread> spreads_of(const LeftOutError& left_out, double no
   return spreads;
 }
 
-// By which power of the payload the time grows over the octave from `bytes` on.
+// Returns the exponent of the time's growth with the payload over the octave from `bytes` on.
 double exponent_from(const cost::SizeCostModel& model, double bytes) {
   return std::clamp(std::log2(cost::size_time(model, 2 * bytes) / cost::size_time(model, bytes)),
                     0.0, 1.0);
 }
 
-// Beyond its sizes a table does not show how the time goes on: below, by any power from none (a
-// latency) to the one at its smallest sizes; above, from the one at its largest to the first power
-// (a bandwidth). The cost model takes one end of that, so it may be off by the length over the root
-// of three, for each octave. Tables that show both regimes, as nccl-tests' own range does, leave
-// nothing open; a job's few buckets do.
+// Widens the spreads beyond the table's sizes, for which it leaves the growth of the time open.
+// Below, the exponent is between 0 (a latency) and that of the smallest sizes; above, between that
+// of the largest ones and 1 (a bandwidth). The cost model takes one end, so its error per octave is
+// that range / sqrt(3). Tables with both regimes, such as nccl-tests' default range, leave no
+// range; a job's few buckets do.
 void widen_beyond(SizeFit& fit) {
-  constexpr double kReckoned = 0.1;  // for each octave, by every cost already (spread_of)
+  constexpr double kReckoned = 0.1;  // per octave, already in every cost (spread_of)
   constexpr double kOctaves = 10;
   const double unit = std::log(2.0) / std::sqrt(3.0);
   const double first = bytes_of(fit.points.front());
@@ -327,8 +327,8 @@ void widen_beyond(SizeFit& fit) {
   }
 }
 
-// What misses half of the rows it has seen by 4 % does not describe the table, were it the best
-// guess for sizes in between; only where nothing describes it all candidates are admitted.
+// Removes candidates with an error of 4 % or more on half of their own rows, even if they predict
+// left-out sizes best. If none remains, all candidates are admitted.
 Candidates describing(const Candidates& full, const Points& points) {
   constexpr double kDescribes = 0.04;
   Candidates admitted = full;
@@ -366,7 +366,7 @@ SizeFit fit_sizes(SizeFit fit) {
     for (const auto& [name, model] : admitted) least = std::min(least, left_out.at(name).bounded);
   }
 
-  // The fewest parameters among those within a fiftieth of the best.
+  // Take the fewest parameters among those within a fiftieth of the best.
   constexpr double kAlike = 1.02;
   const cost::SizeCostModel* chosen = nullptr;
   for (const auto& [name, model] : admitted) {

@@ -1,10 +1,10 @@
 // The likeliest values (maximum a posteriori) of
-//   overlap_slowdown, overlap_delay_us   log-normal about what core/cluster.h believes of
-//                                        the cluster, each by itself; the collective's slowdown
-//                                        stays in proportion to the computation's
-//   data_parallel_overhead_us            half a Cauchy distribution above what is given, as wide as
-//                                        1 % of a step (Gelman, Bayesian Analysis 1(3), 2006)
-// where log(predicted step / measured step) is normal. One set of values holds for all rows.
+//   overlap_slowdown, overlap_delay_us   log-normal around the estimates in core/cluster.h,
+//                                        independent; the collective's slowdown stays in
+//                                        proportion to the computation's
+//   data_parallel_overhead_us            half a Cauchy distribution above the given value, of
+//                                        width 1 % of a step (Gelman, Bayesian Analysis 1(3), 2006)
+// if log(predicted step / measured step) is normal. One set of values holds for all rows.
 #include "studies/calibrate/step_fit.h"
 
 #include <algorithm>
@@ -33,25 +33,25 @@
 namespace syncline::calibrate {
 namespace {
 
-constexpr double kTells = 0.01;    // information over the prior's, below which rows say nothing
-constexpr double kNarrowed = 0.7;  // an interval over the prior's: what rows told of a value
-constexpr double kFar = 0.06;      // a fitted row that these values do not explain
-constexpr double kWorse = 0.005;   // of rows that were left out, in the median
+constexpr double kTells = 0.01;    // information / the prior's, below which rows do not count
+constexpr double kNarrowed = 0.7;  // interval / the prior's, up to which a value is determined
+constexpr double kFar = 0.06;      // error of a fitted row that these values do not explain
+constexpr double kWorse = 0.005;   // increase of left-out rows' median error
 constexpr int kStepDigits = 6;
 
-// What a row is off by besides: the model of a step errs by 1 % in the median and by 4 % at the
-// 90th percentile of live runs, and a measured median by about as much.
+// Other errors of a row: the model of a step errs by 1 % in the median and by 4 % at the 90th
+// percentile of live runs, and a measured median by about as much.
 constexpr double kRowSpread = 0.02;
-constexpr double kOverheadShare = 0.01;  // of a step: how much overhead is to be expected
+constexpr double kOverheadShare = 0.01;  // expected overhead, as a share of a step
 
-// What the device loses to data-parallel training.
+// Losses of the device to data-parallel training.
 struct Losses {
   Overlap overlap;
-  Seconds overhead = 0;  // of each step
+  Seconds overhead = 0;  // per step
 };
 
-// The step times of a scenario's rows as functions of that: the closed-form model, without reading
-// the scenario again.
+// Step times of a scenario's rows as functions of the losses, by the closed-form model without
+// reading the scenario again.
 class StepModel {
  public:
   explicit StepModel(const input::Document& document)
@@ -59,10 +59,10 @@ class StepModel {
         scenario_(
             measure::at_point(document, sweep_points(input::parse_scenario(document)).front())) {}
 
-  // The cluster is that of the first sweep point; its device is that of all points.
+  // Returns the scenario of the first sweep point; its device is that of all points.
   const Scenario& scenario() const { return scenario_; }
 
-  // Throws InputError where the row's sweep point makes the scenario wrong.
+  // Returns a row's step time. Throws InputError if its sweep point makes the scenario wrong.
   Seconds step(const measure::RowKey& key, const Losses& losses) {
     Point& point = point_of(key);
     Device& device = point.scenario.cluster.device;
@@ -77,7 +77,7 @@ class StepModel {
         });
   }
 
-  // Samples of all ranks in a step of the row.
+  // Returns the samples of all ranks in a step of the row.
   double samples(const measure::RowKey& key) {
     const Scenario& scenario = point_of(key).scenario;
     return static_cast<double>(samples_of(scenario.workload)) * scenario.cluster.ranks();
@@ -87,7 +87,7 @@ class StepModel {
   struct Point {
     SweepPoint values;
     Scenario scenario;
-    // Costs depend on the network alone, which is the same whatever the device loses.
+    // Costs depend only on the network, not on the device's losses.
     std::shared_ptr<collective::CostCache> cache;
     std::unique_ptr<run::Executor> model;
   };
@@ -107,27 +107,27 @@ class StepModel {
   std::vector<Point> points_;
 };
 
-// One value: the logarithm of what it is over what was believed, or what it is above what was
-// given, in units of what is to be expected.
+// One value: the logarithm of its ratio to the estimate or, on a linear axis, its excess over the
+// given value in units of the expected one.
 struct Axis {
-  std::string key;  // of cluster.device
+  std::string key;  // key of cluster.device
   double unit = 1;
-  Seconds centre = 0;  // what was believed; a share, of the slowdown
-  // Standard deviations of what was believed, below and above; linear axes have none.
+  Seconds centre = 0;  // estimate; a share, for the slowdown
+  // Standard deviations of the prior, below and above; linear axes have none.
   double below = 1;
   double above = 1;
-  Seconds scale = 0;  // of a linear axis
+  Seconds scale = 0;  // unit of a linear axis
 
   bool linear() const { return scale > 0; }
   double value(double x) const {
     return linear() ? std::max(0.0, centre + scale * x) : centre * std::exp(x);
   }
-  // The square is -2 log of the prior, but for a constant.
+  // Returns a residual; its square is -2 log of the prior, up to a constant.
   double penalty(double x) const {
     if (linear()) return std::copysign(std::sqrt(2 * std::log1p(x * x)), x);
     return x / (x < 0 ? below : above);
   }
-  // How much is known without rows: one over the square of a standard deviation.
+  // Returns the prior's precision: 1 / squared standard deviation.
   double precision(double x, bool lower) const {
     if (linear()) return 1 / (1 + x * x);
     return 1 / ((lower ? below : above) * (lower ? below : above));
@@ -140,11 +140,11 @@ constexpr const char* kSlowdown = "overlap_slowdown";
 constexpr const char* kDelay = "overlap_delay_us";
 constexpr const char* kOverhead = "data_parallel_overhead_us";
 
-// What is to be believed of what a device loses, once steps were measured: the prior of
-// core/cluster.h and the rows that are fitted, on axes on which values may be anything.
+// Posterior of a device's losses from measured steps: the prior of core/cluster.h and the fitted
+// rows, on unbounded axes.
 class Posterior {
  public:
-  // The model must outlive this. Requires a row.
+  // Stores model and rows. Requires that the model outlives this, and a row.
   Posterior(StepModel& model, std::vector<StepRow> rows) : model_(model), rows_(std::move(rows)) {
     const Cluster& cluster = model_.scenario().cluster;
     const OverlapPrior estimate = overlap_believed(cluster);
@@ -162,7 +162,7 @@ class Posterior {
                      kOverheadShare * (sum / static_cast<double>(rows_.size()))});
   }
 
-  // The overhead comes last.
+  // Returns the axes; the overhead comes last.
   const std::vector<Axis>& axes() const { return axes_; }
 
   Losses losses(const std::vector<double>& place) const {
@@ -179,7 +179,7 @@ class Posterior {
     return losses;
   }
 
-  // Step times have kinks, at which a descent may stop: of several descents, the best.
+  // Returns the best end of several descents: step times have kinks at which a descent may stop.
   std::vector<double> likeliest() const {
     const auto residuals = [&](const std::vector<double>& place) {
       auto list = misses(place);
@@ -206,9 +206,9 @@ class Posterior {
     return best;
   }
 
-  // What the rows alone say about a place: the Gauss-Newton approximation.
+  // Returns the information of the rows without the prior: the Gauss-Newton approximation.
   Eigen::MatrixXd information(const std::vector<double>& place) const {
-    constexpr double kStep = 0.1;  // looks across kinks
+    constexpr double kStep = 0.1;  // spans kinks
     Eigen::MatrixXd slopes(static_cast<Eigen::Index>(rows_.size()),
                            static_cast<Eigen::Index>(axes_.size()));
     for (std::size_t i = 0; i < axes_.size(); ++i) {
@@ -226,7 +226,7 @@ class Posterior {
     return slopes.transpose() * slopes;
   }
 
-  // What is still open of the axes, as far as values may be lower, or higher.
+  // Returns the remaining covariance of the axes, towards lower or higher values.
   Eigen::MatrixXd covariance(const Eigen::MatrixXd& information, const std::vector<double>& place,
                              bool lower) const {
     Eigen::MatrixXd all = information;
@@ -238,7 +238,7 @@ class Posterior {
   }
 
  private:
-  // log(predicted / measured), in standard deviations.
+  // Returns log(predicted / measured), in standard deviations.
   std::vector<double> misses(const std::vector<double>& place) const {
     const Losses lost = losses(place);
     std::vector<double> misses;
@@ -266,7 +266,7 @@ void expect_one_device(const input::Document& document, const Scenario& scenario
   }
 }
 
-// The rows whose step time was published, in that order.
+// Returns the rows with a published step time, in that order.
 std::vector<StepRow> measured_rows(StepModel& model) {
   const Scenario& scenario = model.scenario();
   const auto points = sweep_points(scenario);
@@ -349,14 +349,14 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// The standard deviation of one factor on all that overlap costs, whatever the overhead is.
+// Returns the standard deviation of one factor on all costs of overlap, for any overhead.
 double common_spread(const Eigen::MatrixXd& covariance) {
   const Eigen::Index overlaps = covariance.rows() - 1;
   const Eigen::MatrixXd inverse = covariance.topLeftCorner(overlaps, overlaps).inverse();
   return 1 / std::sqrt(inverse.sum());
 }
 
-// Fills the figures in and says what the rows leave open.
+// Fills in the figures and notes the ones that the rows leave open.
 void describe(const Posterior& posterior, const std::vector<double>& place, StepFit& fit) {
   const Eigen::MatrixXd information = posterior.information(place);
   const Eigen::MatrixXd believed = posterior.information(std::vector<double>(place.size(), 0));
@@ -372,7 +372,7 @@ void describe(const Posterior& posterior, const std::vector<double>& place, Step
     StepFigure figure{axis.key, axis.centre / unit, axis.value(place[i]) / unit};
     figure.low = axis.value(place[i] - measure::kHeldDeviations * std::sqrt(lower(at, at))) / unit;
     figure.high = axis.value(place[i] + measure::kHeldDeviations * std::sqrt(upper(at, at))) / unit;
-    // Where the rows have pushed a value to nothing, it hardly matters any more how little it is.
+    // A value pushed near 0 by the rows hardly affects steps: the prior's centre counts as well.
     figure.told = std::max(information(at, at), believed(at, at)) >= kTells * known;
     if (!figure.told) silent.push_back(figure.key);
     const bool narrowed = std::sqrt(upper(at, at) * known) <= kNarrowed;
@@ -390,7 +390,7 @@ void describe(const Posterior& posterior, const std::vector<double>& place, Step
   }
 }
 
-// What cannot be fitted at all.
+// Notes the values that cannot be fitted.
 void say_what_is_fixed(const Cluster& cluster, const Posterior& posterior, StepFit& fit) {
   if (posterior.axes().size() > 1) return;
   const Device& device = cluster.device;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kMostAdvice = 3;
 
-// The best few, of those that change the training one: the others would be gained instead of it.
+// Keeps the best few. Only one may change the training: the others would be alternatives to it.
 void keep_few(std::vector<Advice>& advice) {
   bool changed = false;
   std::erase_if(advice, [&](const Advice& one) {
@@ -38,7 +38,7 @@ Bottleneck of_strategy(const Scenario& scenario, const std::string& name) {
   return bottleneck_of(evaluate_strategy(scenario, strategy, *executor, cache), scenario, cache);
 }
 
-// A whole job with twice the nodes, its layout as it is. Nothing where the document's strategies
+// Returns a whole job with twice the nodes in the same layout; nullopt if the document's strategies
 // do not allow that.
 std::optional<Scenario> doubled(const input::Document& document, const Scenario& scenario) {
   if (!scenario.workload.parallel.whole_job() || !scenario.others.empty()) return std::nullopt;
@@ -49,7 +49,7 @@ std::optional<Scenario> doubled(const input::Document& document, const Scenario&
   }
 }
 
-// On links that it has to itself.
+// Explains a strategy on links without other jobs.
 Explained strategy_explained(const input::Document& document, const Scenario& scenario,
                              std::size_t which,
                              const std::shared_ptr<collective::CostCache>& shared,
@@ -74,7 +74,7 @@ Explained strategy_explained(const input::Document& document, const Scenario& sc
   return one;
 }
 
-// A plan's step in which collectives take nothing, those of buckets or those between stages too.
+// Returns a plan's step with instant collectives of buckets and, if `sends`, between stages.
 Seconds step_without(plan::Plan plan, const Scenario& scenario, bool sends) {
   constexpr int kPeriods = 3;
   for (plan::Op& op : plan.ops) {
@@ -86,7 +86,7 @@ Seconds step_without(plan::Plan plan, const Scenario& scenario, bool sends) {
   return step_time_of(plan, executor->run(plan, {}, kPeriods).timeline, 1);
 }
 
-// Of what a stage waits for, its part of the pipeline's.
+// Divides a stage's waits into gradient sums, sends and bubble of the pipeline.
 void add_pipeline(const plan::Plan& plan, const Scenario& scenario, Seconds& exposed,
                   Bottleneck& bottleneck) {
   const Seconds without_sums = step_without(plan, scenario, false);
@@ -97,7 +97,7 @@ void add_pipeline(const plan::Plan& plan, const Scenario& scenario, Seconds& exp
   exposed = sums;
 }
 
-// What is in the model's own time: the workload's is of all stages together.
+// Moves collectives out of the model's time; the workload's are totals over all stages.
 void add_inside(const Workload& workload, Bottleneck& bottleneck) {
   const Parallel& parallel = workload.parallel;
   const double passes = static_cast<double>(workload.micro_batches) / parallel.pipeline;

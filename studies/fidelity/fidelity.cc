@@ -36,7 +36,7 @@ std::optional<IntervalSummary> interval_summary(const std::vector<IntervalRow>& 
 
 namespace {
 
-// Whether a row's interval held the published figure; nothing where it has none of time.
+// Compares a row's interval with the published figure; nullopt without a published time.
 std::optional<IntervalRow> interval_row(const Row& row) {
   const Published& published = *row.published;
   const Metrics& metrics = row.metrics;
@@ -47,7 +47,7 @@ std::optional<IntervalRow> interval_row(const Row& row) {
   };
   if (published.step_time) return of(*published.step_time, metrics.step_time, row.step);
   if (published.throughput) {
-    // The samples of a step are as many as predicted.
+    // A step has the predicted number of samples.
     const Seconds step = metrics.step_time * metrics.throughput / *published.throughput;
     return of(step, metrics.step_time, row.step);
   }

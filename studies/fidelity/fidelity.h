@@ -1,5 +1,5 @@
-// How far to trust a prediction: published tables against ours, row by row, with the rows that were
-// used to fit kept apart from those that were predicted.
+// Errors of predictions: published tables against ours, row by row. Rows of the fit are separate
+// from predicted ones.
 #pragma once
 
 #include <optional>
@@ -12,67 +12,67 @@
 
 namespace syncline::measure {
 
-// Absolute errors in percent. The 90th percentile lies between ranks, on the straight line.
+// Absolute errors in percent. The 90th percentile is interpolated linearly between ranks.
 struct ErrorSummary {
   std::size_t rows = 0;
   double median = 0;
   double p90 = 0;
   double worst = 0;
-  double mean_log = 0;  // of |log(predicted / measured)|
+  double mean_log = 0;  // mean of |log(predicted / measured)|
 };
 
-// Nothing for no rows. The signs of `errors` do not matter.
+// Returns a summary of the absolute errors; nullopt for no rows.
 std::optional<ErrorSummary> summary_of(const std::vector<double>& errors);
 
-// Whether an 80 % interval held what was measured, and how wide it was: percent that its upper end
-// lies above the prediction.
+// An 80 % interval: true if it held the measured time, and its width, the percent of its upper end
+// above the prediction.
 struct IntervalRow {
   double width = 0;
   bool held = false;
 };
 
-// Of several intervals: how many held, in percent, and the median width.
+// Share of intervals that held, in percent, and their median width.
 struct IntervalSummary {
   double held = 0;
   double width = 0;
 };
 
-// One published table and how wrong we are about it.
+// One published table and our errors on it.
 struct FidelityTable {
   std::string set;
   std::string name;
   std::string file;
-  // (predicted / measured - 1) * 100 of each row.
-  std::vector<double> calibrated;  // rows that were used to fit
-  std::vector<double> predicted;   // rows that were not, or that were left out in turn
-  // Why the forecasts leave what was calibrated; empty where they do not.
+  // Errors (predicted / measured - 1) * 100 of each row.
+  std::vector<double> calibrated;  // rows of the fit
+  std::vector<double> predicted;   // rows outside the fit, or left out in turn
+  // Reason why the forecasts leave the calibrated range; empty if they do not.
   std::string out_of_range;
-  // Of the predicted rows, where the prediction came with an interval.
+  // Intervals of the predicted rows, if the prediction has them.
   std::vector<IntervalRow> intervals = {};
-  // Of networks that nobody measured, from their data sheets and what other sites say: no part of
-  // what is said of all tables.
+  // The networks are not measured but predicted from data sheets and other sites' logs. Totals of
+  // all tables exclude them.
   bool by_prior = false;
 };
 
-// The published rows of a study: a row that was left out in turn counts as calibrated (its error in
-// the full fit) and as predicted (its error when it was left out).
+// Returns the errors of a study's published rows. A row left out in turn counts as calibrated
+// (error in the full fit) and as predicted (error when left out).
 FidelityTable table_of(const Report& report);
 
-// Nothing for no rows.
+// Returns the summary of intervals; nullopt for no rows.
 std::optional<IntervalSummary> interval_summary(const std::vector<IntervalRow>& rows);
 
-// All predicted rows of the tables whose forecasts stay in range.
+// Returns the summary of all predicted rows of tables with forecasts in range.
 std::optional<ErrorSummary> overall(const std::vector<FidelityTable>& tables);
 
-// The reports that `syncline validate -o` left: predictions and measurements of live runs, as rows
-// of one table and as tables of the fidelity page.
+// Reports of `syncline validate -o`: predictions and measurements of live runs, as rows of one
+// table and as tables of the fidelity page.
 
 using LiveFile = Validation;
 
-// Throws InputError for a file that is not such a report.
+// Reads a report of `validate`. Throws InputError for another file.
 LiveFile read_validation(const std::string& file);
 
-// Every row was predicted before it was measured.
+// Returns the errors of a live run; all rows are predicted ones.
 FidelityTable table_of(const LiveFile& live);
 
 }  // namespace syncline::measure

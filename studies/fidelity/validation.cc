@@ -25,7 +25,7 @@ std::string kind_of(const plan::Work& work) {
   return kReasons.at(static_cast<std::size_t>(std::get<plan::Busy>(work).reason));
 }
 
-// Mean length of each operation over the ranks and periods from `first` on.
+// Returns the mean length of each operation over the ranks and periods from `first` on.
 std::vector<Seconds> mean_lengths(const plan::Plan& plan, const run::Timeline& timeline,
                                   int first) {
   std::vector<Seconds> sum(plan.ops.size(), 0);
@@ -72,7 +72,7 @@ ValidatedRow compare(const std::string& strategy, const plan::Plan& plan, Second
   const int last = static_cast<int>(predicted.period_ends.size()) - 1;
   const auto forecast = mean_lengths(plan, predicted, last);
   const auto found = mean_lengths(plan, measured, warmup);
-  // Where streams meet, or encodings keep ranks apart, a collective's length is not its link's.
+  // If streams share links, or encodings delay ranks, a collective's length is not its link's time.
   const bool encodes = std::ranges::any_of(
       plan.buckets, [](const auto* codec) { return codec != nullptr; }, &plan::Bucket::codec);
   const bool alone = plan::communication_streams(plan) <= 1 && !encodes;
@@ -121,7 +121,7 @@ std::vector<std::string> link_advice(const Validation& validation) {
   };
   const double small = ratio_of(0, third);
   const double large = ratio_of(all.size() - third, all.size());
-  // Less than that is within what a calibrated model errs by itself.
+  // Smaller deviations are within the error of a calibrated model.
   constexpr double kLatency = 0.25;
   constexpr double kBandwidth = 0.08;
   std::vector<std::string> advice;

@@ -1,5 +1,5 @@
-// One plan predicted and measured: its times side by side, operation kind by operation kind, and
-// whether the model's links should be measured again.
+// One plan predicted and measured: times per kind of operation, and advice if the model's links
+// need another measurement.
 #pragma once
 
 #include <optional>
@@ -30,16 +30,16 @@ struct KindTime {
 
 struct ValidatedRow {
   std::string strategy;
-  Seconds predicted = 0;       // a step
-  Interval interval;           // 80 % of it; both ends 0 where it was not worked out
+  Seconds predicted = 0;       // time of a step
+  Interval interval;           // 80 % interval of `predicted`; both ends 0: not computed
   std::vector<Seconds> steps;  // measured, warm-up left out
   Seconds median = 0;
   Seconds p95 = 0;
-  std::optional<bool> values_match;  // nothing: not checked
+  std::optional<bool> values_match;  // nullopt: not checked
   std::vector<KindTime> kinds;
-  std::vector<KindTime> collectives;        // each, of strategies whose collectives are alone
-  std::optional<double> published_speedup;  // over the baseline, somebody's
-  // Per step, by the rank that sent most; nothing where the backend does not count them.
+  std::vector<KindTime> collectives;        // each one, if undisturbed by others and encoding
+  std::optional<double> published_speedup;  // over the baseline, published
+  // Per step, on the rank that sent most; nullopt if the backend does not count them.
   std::optional<double> bytes_sent;
 
   double error() const { return predicted / median - 1; }
@@ -48,40 +48,40 @@ struct ValidatedRow {
 };
 
 struct Validation {
-  std::string file;  // that it was read from
+  std::string file;  // path of the file read
   std::string scenario;
   std::string workload;
   std::string cluster;
   std::string backend;
   std::string baseline;
-  std::string executor;  // that predicted
+  std::string executor;  // name of the one that predicted
   std::string version;
-  std::string date;        // of the measurement, UTC: 2026-11-20
-  std::string hardware;    // what ran it, in words
-  bool operators = false;  // the workload's ran as kernels; else timers passed their times
+  std::string date;        // date of the measurement, UTC: 2026-11-20
+  std::string hardware;    // hardware of the run, in words
+  bool operators = false;  // the workload's operators ran as kernels; else timers took their time
   int ranks = 1;
   int warmup = 0;
   int repeats = 0;
-  Seconds clock_error = 0;  // between ranks, at most
-  // How the links were calibrated: live, by samples; empty where the scenario's figures stand.
+  Seconds clock_error = 0;  // largest between ranks
+  // Calibration of the links: live, by samples; empty if the scenario's figures are used.
   std::vector<LinkSample> samples;
   std::string links;  // each tier in words
   std::vector<ValidatedRow> rows;
   bool complete = true;
 };
 
-// How much faster than the baseline a row was measured; nothing without the baseline's row.
+// Returns the measured speedup over the baseline; nullopt without the baseline's row.
 std::optional<double> measured_speedup(const Validation& validation, const ValidatedRow& row);
 
-// Puts both timelines of one plan side by side. The first `warmup` periods of the measured one are
-// dropped; of the predicted one the last period counts.
+// Compares both timelines of one plan. The first `warmup` periods of the measured one are dropped;
+// the last period of the predicted one counts.
 ValidatedRow compare(const std::string& strategy, const plan::Plan& plan, Seconds predicted_step,
                      const run::Timeline& predicted, const run::Timeline& measured, int warmup);
 
-// What the rows say about the links: sentences, one where small collectives (latency) or large ones
-// (bandwidth) are systematically off, none where they are not.
-// Where there are too few collectives and the links were not measured, one that says so if the
-// steps are far off.
+// Returns sentences on the links: one if small collectives (latency) or large ones (bandwidth) are
+// systematically off.
+// If collectives are too few and the links were not measured, returns one that says so if the steps
+// are far off.
 std::vector<std::string> link_advice(const Validation& validation);
 
 }  // namespace syncline::measure

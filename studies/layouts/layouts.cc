@@ -31,7 +31,7 @@ std::vector<int> divisors(std::int64_t number) {
 
 int extent_of(const Json& parallel, const char* key) { return parallel.value(key, 1); }
 
-// The document with nothing but the strategy that is held.
+// Returns the document with only its baseline.
 input::Document of_strategy(const input::Document& document, const Scenario& scenario) {
   input::Document own = document;
   const auto baseline = std::ranges::find(scenario.strategies, scenario.baseline, &Strategy::name);
@@ -49,8 +49,8 @@ Scenario laid_out(input::Document document, const RankedLayout& layout) {
   return input::parse_scenario(document);
 }
 
-// All layouts that divide the cluster and the layers; what else does not divide the model the
-// reader of scenarios refuses.
+// All layouts that divide the cluster and the layers. The reader of scenarios refuses those that do
+// not divide other parts of the model.
 class LayoutSpace {
  public:
   LayoutSpace(const input::Document& document, const Scenario& scenario,
@@ -78,7 +78,7 @@ class LayoutSpace {
             ranks_ / workload_.parallel.model_ranks()};
   }
 
-  // Those that cut less come first.
+  // Returns the layouts; those that cut less come first.
   std::vector<RankedLayout> all() {
     for (const int tensor : divisors(ranks_)) {
       for (const int context : divisors(ranks_ / tensor)) {
@@ -92,8 +92,8 @@ class LayoutSpace {
   }
 
  private:
-  // What stands at both ends may count as a layer each (read_parallel.cc); where the stages are
-  // even without, nobody sets that.
+  // Returns true if stages get equal layers. The layers at both ends may count as one each
+  // (read_parallel.cc), but only if the stages are uneven without them.
   bool divides_layers(int pipeline, int chunks) const {
     const int parts = pipeline * chunks;
     const bool even = layers_ % pipeline == 0;
@@ -126,13 +126,13 @@ class LayoutSpace {
   Json cut(int tensor, int context, int pipeline, int expert) const {
     Json parallel = Json::object();
     if (tensor > 1) parallel["tensor"] = tensor;
-    // Norms and fit_errors are cut as well, unless the given layout's tensor groups do without.
+    // Norms and residuals are cut too, unless the given layout's tensor groups do not cut them.
     const bool without = extent_of(given_, "tensor") > 1 && !given_.value("sequence", false);
     if (tensor > 1 && !without) parallel["sequence"] = true;
     if (context > 1) parallel["context"] = context;
     if (pipeline > 1) parallel["pipeline"] = pipeline;
     if (expert > 1) parallel["expert"] = expert;
-    // What the job does beside its products it does in other layouts too.
+    // Options of the given layout carry over to other layouts.
     const auto keep = [&](const char* key, bool fits) {
       if (fits && given_.contains(key)) parallel[key] = given_[key];
     };
@@ -145,7 +145,7 @@ class LayoutSpace {
     return parallel;
   }
 
-  // The given one, where that is not of another kind of layout.
+  // Keeps the given schedule, if it suits this kind of layout.
   void schedule(int pipeline, int chunk, Json& parallel) const {
     const std::string own = given_.value("schedule", "1f1b");
     if (pipeline > 1 && chunk == 1 && own != "interleaved") parallel["schedule"] = own;
@@ -154,7 +154,7 @@ class LayoutSpace {
     }
   }
 
-  // Interleaved micro-batches go in groups as large as the pipeline.
+  // Adds a layout of this size. Interleaved micro-batches come in groups as large as the pipeline.
   void add_sized(const Json& parallel, std::int64_t batch, int pipeline, int chunk) {
     const int replicas =
         ranks_ / (extent_of(parallel, "tensor") * extent_of(parallel, "context")) / pipeline;
@@ -169,16 +169,16 @@ class LayoutSpace {
   int ranks_;
   int layers_ = 0;
   std::int64_t experts_ = 0;
-  std::int64_t samples_ = 1;  // of a step
+  std::int64_t samples_ = 1;  // in a step
   std::set<std::int64_t> sizes_;
   std::vector<RankedLayout> layouts_;
 };
 
-// What is known of a layout before it is evaluated.
+// Knowledge of a layout before its evaluation.
 struct Seen {
   enum class State { kRefused, kTooLarge, kFits } state = State::kRefused;
   Seconds least = 0;
-  double needed = 0;  // bytes a rank
+  double needed = 0;  // bytes per rank
 };
 
 bool all_fits(const measure::Memory& memory) {
@@ -230,7 +230,7 @@ class LayoutSearch {
     return seen;
   }
 
-  // Pieces of several: a layout is looked at in a few milliseconds.
+  // Examines the layouts in pieces of several: one takes a few milliseconds.
   void look_at_all() {
     constexpr std::size_t kPiece = 32;
     run::JobHooks hooks;
@@ -265,14 +265,14 @@ class LayoutSearch {
                    " GB of a GPU";
   }
 
-  // By their bounds. What is left of them cannot come under the best few.
+  // Evaluates layouts by ascending bound, until the others' bounds exceed the best few.
   void evaluate_in_order() {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < seen_.size(); ++i) {
       if (seen_[i].state == Seen::State::kFits) order.push_back(i);
     }
     std::ranges::stable_sort(order, {}, [&](std::size_t i) { return seen_[i].least; });
-    const bool stopped = !found_.complete;  // a few of what was seen are an answer still
+    const bool stopped = !found_.complete;  // a few layouts are still an answer
     for (const std::size_t i : order) {
       const bool full = places_.size() == options_.top;
       const bool pruned = full && options_.method != TuneOptions::Method::kExhaustive &&
@@ -292,7 +292,7 @@ class LayoutSearch {
     for (auto& [place, one] : places_) found_.ranking.push_back(std::move(one));
   }
 
-  // Of those that are not ruled out yet.
+  // Reports progress over the layouts that are not excluded yet.
   void tell_progress(const std::vector<std::size_t>& order) const {
     const bool full = places_.size() == options_.top;
     const Seconds most = full ? places_.rbegin()->first.first : 1e300;
@@ -311,7 +311,7 @@ class LayoutSearch {
     one.metrics = measure::evaluate_strategy(scenario, strategy, *executor_, cache_).metrics;
   }
 
-  // Of those that are shown: where the step goes, and how sure it is.
+  // Adds bottleneck and interval to a layout that is shown.
   void detail(RankedLayout& one) {
     const Scenario scenario = scenario_of(one);
     const Strategy& strategy = scenario.strategies.front();

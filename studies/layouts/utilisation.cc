@@ -34,7 +34,7 @@ std::shared_ptr<const fabric::Topology> grown(const fabric::Topology& topology, 
   return copy;
 }
 
-// A fabric's links grow with the ports, which they would hold back otherwise.
+// Changes the outermost links' bandwidth. A fabric's links grow too, or they would limit the ports.
 Cluster with_link(Cluster cluster, BytesPerSecond rated) {
   Tier& tier = cluster.tiers.back();
   const double growth = rated * tier.efficiency / tier.bandwidth;
@@ -76,7 +76,7 @@ class Search {
     return speeds.empty() ? 1 : mean(speeds);
   }
 
-  // As one of the groups trains, at the speed 1, that has nobody to wait for.
+  // Returns the step of one of the groups at speed 1, without waits for others.
   Seconds alone(Strategy strategy) const {
     strategy.local_sgd = {};
     if (group_ > 1) {
@@ -91,7 +91,7 @@ class Search {
     return evaluated(scenario_, one, strategy);
   }
 
-  // How much longer a step is as its group waits for the others, beside its ranks' own waits.
+  // Returns the factor on a step due to its group's waits for others, without waits inside it.
   double waits_between_groups(Strategy strategy) const {
     const int steps = static_cast<int>(strategy.local_sgd.period);
     const Cluster& cluster = scenario_.cluster;
@@ -119,7 +119,7 @@ class Search {
     return row.alone * static_cast<double>(local.period) / (ends[1] - ends[0]);
   }
 
-  // Utilisation rises with the bandwidth.
+  // Returns the least bandwidth for a utilisation, which rises with the bandwidth.
   std::optional<BytesPerSecond> needed(const Utilised& row, double waits, double target) const {
     constexpr double kNear = 1.0005;
     double low = kLeast, high = kMost;
@@ -143,7 +143,7 @@ struct Kind {
   const char* codec;
 };
 
-// Strategies to ask about, those that the workload and the cluster allow.
+// Returns the strategies to evaluate that the workload and the cluster allow.
 std::vector<Strategy> asked(const Scenario& scenario, const Strategy& base, int group) {
   const Outer mean{Outer::Optimizer::kSgd, 1};
   const Outer nesterov{Outer::Optimizer::kNesterov, 0.7, 0.9, 0};
@@ -170,7 +170,7 @@ std::vector<Strategy> asked(const Scenario& scenario, const Strategy& base, int 
       }
       local.outer = kind.outer;
       local.fragments = kind.fragments;
-      // As long as it costs no accuracy by Douillard et al. 2025: five steps.
+      // Five steps: the longest delay without loss of accuracy in Douillard et al. 2025.
       constexpr std::int64_t kFew = 5;
       if (kind.fragments > 1) local.delay = std::min(kFew, period / kind.fragments - 1);
       if (!input::conflict_of(strategy, scenario.workload, scenario.cluster)) {
@@ -206,7 +206,7 @@ Utilisation utilisation_of(const input::Document& document, double target) {
   answer.ranks = search.group();
   answer.groups = scenario.cluster.ranks() / search.group();
   answer.link = scenario.cluster.tiers.back();
-  constexpr int kDecade = 6;  // points
+  constexpr int kDecade = 6;  // points per decade
   for (int i = -2 * kDecade; i <= 3 * kDecade; ++i) {
     answer.bandwidths.push_back(std::pow(10.0, static_cast<double>(i) / kDecade) *
                                 kGigabitPerSecond);

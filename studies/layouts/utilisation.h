@@ -1,7 +1,7 @@
-// What the network between groups must carry: the bandwidth of the outermost links at which plain
-// data parallelism, LocalSGD or DiLoCo is as busy as asked, and how busy it is at the links as
-// given. utilisation = a step of a group by itself / a step of all groups. Everything but those
-// links' bandwidth stays as it is, their latency too; a fabric's links grow with its ports.
+// Finds the bandwidth of the outermost links at which plain data parallelism, LocalSGD or DiLoCo
+// reaches a utilisation, and the utilisation at the given links. utilisation = a step of one group
+// by itself / a step of all groups. Only the bandwidth of these links varies, not their latency; a
+// fabric's links grow with its ports.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace syncline::tune {
 
 struct Utilised {
   Strategy strategy;
-  Seconds alone = 0;                     // a step of a group by itself
-  double given = 0;                      // utilisation at the links as they are
-  std::optional<BytesPerSecond> needed;  // of a group's port, rated; none: no bandwidth does
+  Seconds alone = 0;                     // a step of one group by itself
+  double given = 0;                      // utilisation at the given links
+  std::optional<BytesPerSecond> needed;  // rated, of a group's port; nullopt: none suffices
   std::vector<double> curve;             // utilisation at each of Utilisation::bandwidths
 };
 
@@ -27,16 +27,16 @@ struct Utilisation {
   Scenario scenario;
   double target = 0.95;
   int groups = 1;
-  int ranks = 1;  // of a group
+  int ranks = 1;  // in a group
   Tier link;      // as given
   std::vector<BytesPerSecond> bandwidths;
   std::vector<Utilised> rows;  // plain first
   std::vector<std::string> warnings;
 };
 
-// Of the document's scenario around its baseline; strategies of its own with local_sgd in these
-// groups come last. Measured times of collectives hold for the links as they are alone and are left
-// out, which a warning says. Throws InputError where there is one rank, or a job is cut.
+// Returns the utilisation of the document's scenario around its baseline; its own strategies with
+// local_sgd in these groups come last. Measured times of collectives hold only for the given links:
+// they are dropped with a warning. Throws InputError if there is one rank, or a job is cut.
 Utilisation utilisation_of(const input::Document& document, double target);
 
 }  // namespace syncline::tune

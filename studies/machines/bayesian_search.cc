@@ -1,12 +1,12 @@
-// It starts from the model's own ranking: the prior mean is the model's prediction, under many
-// latencies and bandwidths at once (the models), so every measured step time also recalibrates the
-// model, and a Gaussian process learns what no model explains. The next candidate is the one with
-// the highest expected improvement over the best posterior mean measured so far, not over the best
-// noisy figure; the search stops when that is small against the noise of one evaluation, or the
-// budget is spent. The answer is the measured candidate with the best posterior mean.
+// The search starts from the model's ranking: the prior mean is the model's prediction under many
+// latencies and bandwidths at once (the models). Every measured step time thus recalibrates the
+// model, and a Gaussian process learns the rest. The next candidate has the highest expected
+// improvement over the best posterior mean measured so far, not over the best noisy figure. The
+// search stops when that is small against the noise of one evaluation, or the budget is spent. The
+// answer is the measured candidate with the best posterior mean.
 //
-// Nothing is drawn at random: what comes next is a function of the problem and the observations, so
-// a search that is cut off and given its observations again goes on as if nothing had happened.
+// The search is deterministic: the next candidate is a function of the problem and the
+// observations, so an interrupted search with its observations continues as if uninterrupted.
 #include "studies/machines/bayesian_search.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 namespace syncline::tune {
 namespace {
 
-// Every axis that is not categorical spans [0, 1] over the candidates. Values are relative step
-// times: the logarithm makes a factor in latency or noise an offset.
+// Converts observations. Each axis that is not categorical spans [0, 1] over the candidates. Values
+// are logarithms of step times: a factor in latency or noise is an offset.
 SeenPoints observed_of(const SearchProblem& problem, const std::vector<Observation>& observations) {
   SeenPoints observed;
   observed.categorical = problem.categorical;
@@ -47,7 +47,7 @@ SeenPoints observed_of(const SearchProblem& problem, const std::vector<Observati
 
 Kernel typical_kernel(const SearchProblem& problem, const SearchSettings& settings,
                       const std::vector<Observation>& observations) {
-  constexpr double kTypicalLength = 0.3;  // of an axis
+  constexpr double kTypicalLength = 0.3;  // share of an axis
   constexpr double kLeastNoise = 1e-4;    // keeps the covariance well conditioned
   Kernel typical;
   typical.deviation = settings.model_deviation;
@@ -61,7 +61,7 @@ Kernel typical_kernel(const SearchProblem& problem, const SearchSettings& settin
   return typical;
 }
 
-// Models with less weight than this change no answer and are not summed over.
+// Models with less weight do not affect the answer and are skipped.
 constexpr double kNoWeight = 1e-6;
 
 Eigen::VectorXd improvements(const Posterior& posterior, double incumbent) {
@@ -77,7 +77,7 @@ Eigen::VectorXd improvements(const Posterior& posterior, double incumbent) {
   return sum;
 }
 
-// Mixture of the models: what they disagree about adds to what the process does not know.
+// Estimates by the mixture of models: their disagreement adds to the process's variance.
 std::vector<Estimate> estimates_of(const Posterior& posterior, const Eigen::VectorXd& mean) {
   std::vector<Estimate> estimates;
   for (Eigen::Index c = 0; c < mean.size(); ++c) {
@@ -112,7 +112,7 @@ SearchState search_state(const SearchProblem& problem, const SearchSettings& set
   const Kernel typical = typical_kernel(problem, settings, observations);
   SearchState state;
 
-  // Nothing measured: the model's own ranking, its expected step time under all models.
+  // Without measurements: the model's ranking by expected step time under all models.
   if (observations.empty()) {
     const Posterior posterior = condition(observed, problem.ensemble, typical);
     state.estimates = estimates_of(posterior, posterior.mean());

@@ -20,7 +20,7 @@
 namespace syncline::tune {
 namespace {
 
-// Squared distances between two points along each axis, before the lengths.
+// Returns the squared distance of two points along an axis, before division by its length.
 double squared_distance(const SeenPoints& observed, int a, int b, Eigen::Index axis) {
   const double gap = observed.at(a, axis) - observed.at(b, axis);
   if (observed.categorical[index(axis)]) return gap == 0 ? 0 : 1;
@@ -41,7 +41,7 @@ double covariance(const SeenPoints& observed, const Kernel& kernel, int a, int b
   return kernel.deviation * kernel.deviation * (1 + q + q * q / 3) * std::exp(-q);
 }
 
-// Covariance of the observations, noise included.
+// Returns the covariance of the observations, including noise.
 Eigen::MatrixXd observed_covariance(const SeenPoints& observed, const Kernel& kernel) {
   const auto n = static_cast<Eigen::Index>(observed.points.size());
   Eigen::MatrixXd matrix(n, n);
@@ -56,7 +56,7 @@ Eigen::MatrixXd observed_covariance(const SeenPoints& observed, const Kernel& ke
   return matrix;
 }
 
-// What each model leaves unexplained: observations x models.
+// Returns the residuals of the models: observations x models.
 Eigen::MatrixXd residuals(const Ensemble& ensemble, const SeenPoints& observed) {
   const auto n = static_cast<Eigen::Index>(observed.points.size());
   Eigen::MatrixXd matrix(n, ensemble.means.rows());
@@ -71,7 +71,7 @@ double log_sum_exp(const Eigen::VectorXd& values) {
   return highest + std::log((values.array() - highest).exp().sum());
 }
 
-// log (weight x likelihood) of each model, up to what all models share.
+// Returns log (weight x likelihood) of each model, up to a constant of all models.
 Eigen::VectorXd log_shares(const Ensemble& ensemble, const Eigen::MatrixXd& whitened) {
   return ensemble.log_weights - 0.5 * whitened.colwise().squaredNorm().transpose();
 }
@@ -103,8 +103,8 @@ Kernel kernel_of(const Eigen::VectorXd& logs) {
 
 }  // namespace
 
-// With residuals r_g and covariance K, log p = log sum_g w_g exp(-r_g' K^-1 r_g / 2) - log|K| / 2,
-// and its derivative is tr((A - K^-1) dK) / 2, where A is the mean of (K^-1 r_g)(K^-1 r_g)' over
+// Computes, with residuals r_g and covariance K, log p = log sum_g w_g exp(-r_g' K^-1 r_g / 2) -
+// log|K| / 2. Its derivative is tr((A - K^-1) dK) / 2; A is the mean of (K^-1 r_g)(K^-1 r_g)' over
 // the models' posterior weights.
 double log_evidence(const SeenPoints& observed, const Ensemble& ensemble, const Kernel& kernel,
                     Eigen::VectorXd* gradient) {
@@ -117,7 +117,7 @@ double log_evidence(const SeenPoints& observed, const Ensemble& ensemble, const 
                           half_log_determinant - 0.5 * static_cast<double>(n) * std::log(2 * M_PI);
   if (gradient == nullptr) return evidence;
 
-  const Eigen::MatrixXd solved = root.matrixU().solve(whitened);  // K^-1 r_g, by column
+  const Eigen::MatrixXd solved = root.matrixU().solve(whitened);  // K^-1 r_g, per column
   const Eigen::VectorXd weights = normalised(shares);
   const Eigen::MatrixXd slope = solved * weights.asDiagonal() * solved.transpose() -
                                 root.solve(Eigen::MatrixXd::Identity(n, n));
@@ -142,7 +142,7 @@ double log_evidence(const SeenPoints& observed, const Ensemble& ensemble, const 
   return evidence;
 }
 
-// The noise is known well from the spread inside each evaluation; lengths and deviation are not.
+// Fits with a narrow prior of the noise, known from each evaluation; those of the others are wide.
 Kernel fit_kernel(const SeenPoints& observed, const Ensemble& ensemble, const Kernel& typical) {
   assert(!observed.points.empty() && "a kernel is fitted to something");
   constexpr double kSpread = 0.7, kNoiseSpread = 0.3;  // standard deviations of logarithms
@@ -208,8 +208,8 @@ Minimum minimise_in_box(const ObjectiveWithGradient& function, const Eigen::Vect
   double reached = 0;
   try {
     solver.minimize(watched, at, reached, low, high);
-  } catch (const std::runtime_error&) {  // of the line search
-  } catch (const std::logic_error&) {    // of its step, where the slope is rounding
+  } catch (const std::runtime_error&) {  // thrown by the line search
+  } catch (const std::logic_error&) {    // thrown by its step, if rounding hides the slope
   }
   return best;
 }

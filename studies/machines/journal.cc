@@ -1,6 +1,6 @@
-// Each line ends in the checksum of the rest, as a member "sum". A last line that was cut off by
-// the kill is dropped; any other damage is an error. Journals of before checksums are still gone on
-// with.
+// Each line ends in the checksum of the rest, as a member "sum". A last line that was cut off by a
+// kill is dropped; any other damage is an error. Journals without checksums, from older versions,
+// can be continued.
 #include "studies/machines/journal.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view kSumBegins = ",\"sum\":\"";
 constexpr std::string_view kSumEnds = "\"}";
 
-// The object as one line, its checksum as the last member.
+// Returns the object as one line with its checksum as the last member.
 std::string summed(const Json& object) {
   std::string text = object.dump();
   const std::string sum = fingerprint(text);
@@ -32,7 +32,7 @@ std::string summed(const Json& object) {
   return text.append(kSumBegins) + sum + std::string(kSumEnds);
 }
 
-// A line as it was found.
+// A line of the file.
 struct Line {
   Json object;  // null: damaged
   bool summed = false;
@@ -56,12 +56,12 @@ Line line_in(std::string text) {
   return line;
 }
 
-// A new file's name is on the disk only once its folder is.
+// Syncs the folder of a new file: only then is the file's name on the disk.
 void sync_folder_of(const std::string& path) {
   const auto parent = std::filesystem::path(path).parent_path();
   const int folder = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY);
   if (folder < 0) return;
-  ::fsync(folder);  // some file systems know no such thing: the journal's own fsync has to do then
+  ::fsync(folder);  // some file systems do not support this: the journal's own fsync has to do then
   ::close(folder);
 }
 
@@ -84,8 +84,8 @@ Journal::Journal(const std::string& path, const Json& header) : path_(path) {
 
 Journal::~Journal() { ::close(file_); }
 
-// Two runs on one journal would measure everything twice and interleave their lines. The kernel
-// gives the lock back when its process ends, however it ends.
+// Locks the journal: two runs on it would measure everything twice and interleave their lines. The
+// kernel releases the lock at the process's end, however it ends.
 void Journal::lock() {
   if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
   if (errno != EWOULDBLOCK) machine_failed("flock");
@@ -114,8 +114,8 @@ std::string Journal::whole_text() const {
   return text;
 }
 
-// Whole lines; gives where they end. A last line without its end, or one that the disk never got in
-// full, was being written when the run was killed: it counts as not written.
+// Reads the whole lines and returns their end. A last line that is incomplete was being written
+// during a kill: it does not count.
 std::size_t Journal::read_lines(const std::string& text, std::vector<Json>& lines) {
   std::size_t kept = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -142,7 +142,7 @@ void Journal::read(const Json& header) {
   std::vector<Json> lines;
   const std::size_t kept = read_lines(text, lines);
 
-  // A file that holds less than a header is ours only if it is the beginning of one.
+  // A file shorter than a header is a journal only if it is the beginning of one.
   if (lines.empty()) {
     if ((summed(header) + "\n").compare(0, text.size(), text) != 0) {
       throw InputError(path_ + ": not a journal of this work");
@@ -160,7 +160,7 @@ void Journal::read(const Json& header) {
   entries_.assign(lines.begin() + 1, lines.end());
 }
 
-// Where the disk has no room for the first line, no file is left: there is nothing to go on with.
+// Writes the header. If the disk has no room for it, removes the new file, which has no entries.
 void Journal::begin(const Json& header) {
   try {
     write_line(header);
@@ -194,7 +194,7 @@ void Journal::append(const Json& entry) {
   entries_.push_back(entry);
 }
 
-// One write: a kill leaves a beginning of the line, never a mixture.
+// Writes a line by one write: a kill leaves a beginning of the line, never a mixture.
 void Journal::write_line(const Json& line) {
   const std::string text = summed(line) + "\n";
   std::size_t done = 0;

@@ -1,6 +1,6 @@
-// A journal of work that is too expensive to lose: a JSON-lines file, a header line that identifies
-// the work, then one line for each piece that is done, each on the disk (fsync) before the next
-// begins. A run that is killed and started again reads back what was done and goes on from there.
+// A journal of expensive work: a JSON-lines file. A header line identifies the work; one line per
+// finished piece follows, each on the disk (fsync) before the next begins. A restarted run reads
+// the finished pieces and continues.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,23 +15,23 @@ namespace syncline::tune {
 class Journal {
  public:
   // Opens the journal at `path`, or begins it with `header`, an object. Throws InputError if the
-  // file is not a journal, if its header differs (naming the keys that do) or a line is damaged;
-  // MachineError if it cannot be written (one that was to be begun is gone then) or another process
-  // has it open.
+  // file is not a journal, if its header differs (naming the keys) or a line is damaged. Throws
+  // MachineError if it cannot be written (a new file is removed then) or another process has it
+  // open.
   Journal(const std::string& path, const Json& header);
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
   const std::string& path() const { return path_; }
-  // What was found on opening and has been appended since, in order.
+  // Returns the entries found on opening and appended since, in order.
   const std::vector<Json>& entries() const { return entries_; }
-  // Whether the journal was begun without checksums: damage to its digits is not noticed.
+  // Returns true if the journal was begun without checksums: damaged digits are not detected.
   bool unchecked() const { return unchecked_; }
-  // On the disk when this returns. Throws MachineError.
+  // Appends an entry; it is on the disk on return. Throws MachineError.
   void append(const Json& entry);
 
-  // Throws InputError about entry `index`: a key that is missing or has a wrong value.
+  // Throws InputError about entry `index`: a key is missing or has a wrong value.
   [[noreturn]] void refuse(std::size_t index, const std::string& why) const;
 
  private:
@@ -46,7 +46,7 @@ class Journal {
 
   std::string path_;
   int file_ = -1;
-  bool created_ = false;  // by this run: it stood there for nobody before
+  bool created_ = false;  // by this run: the file did not exist before
   bool unchecked_ = false;
   std::vector<Json> entries_;
 };

@@ -18,10 +18,10 @@
 namespace syncline::tune {
 namespace {
 
-// By model, on the scenario as it would be if that model were right.
+// Per model: the scenario as it would be if that model were right.
 using Guides = std::deque<Evaluator>;
 
-// The buckets of a fusion that looks at more than sizes, as the first model has them.
+// Returns the buckets of a fusion that depends on more than sizes, by the first model.
 std::vector<std::vector<int>> planned_groups(const Scenario& scenario, const Strategy& strategy) {
   std::vector<std::vector<int>> groups;
   for (const auto& bucket :
@@ -31,13 +31,13 @@ std::vector<std::vector<int>> planned_groups(const Scenario& scenario, const Str
   return groups;
 }
 
-// One way to fuse, and what it makes.
+// One way to fuse, and the groups that it makes.
 struct GroupedChoice {
   Fusion fusion;
   std::vector<std::vector<int>> groups;
 };
 
-// The fusions of a configuration that make different groups, explicit ones first.
+// Returns the fusions of a configuration with different groups, explicit ones first.
 std::vector<GroupedChoice> choices_of(const Search& search, const Strategy& strategy,
                                       Guides& guides, const LiveSpace& space) {
   std::vector<GroupedChoice> choices;
@@ -45,7 +45,7 @@ std::vector<GroupedChoice> choices_of(const Search& search, const Strategy& stra
   const auto add = [&](const Configuration& configuration, Fusion fusion) {
     auto groups = groups_of(configuration, fusion);
     if (groups.empty()) groups = planned_groups(configuration.scenario(), fused(strategy, fusion));
-    // At ticks the same groups wait for other moments.
+    // If ticks close buckets, equal groups may wait for different moments.
     const bool fresh = seen.insert(groups).second;
     if (fresh || fusion.cycle > 0) choices.push_back({std::move(fusion), std::move(groups)});
   };
@@ -54,7 +54,7 @@ std::vector<GroupedChoice> choices_of(const Search& search, const Strategy& stra
     const Configuration guided(guide.scenario(), strategy, guide.cache());
     if (auto choice = explicit_choice(guided)) add(guided, std::move(choice->fusion));
   }
-  Evaluator& any = guides.front();  // rules look at sizes alone
+  Evaluator& any = guides.front();  // rules depend only on sizes
   const Configuration configuration(any.scenario(), strategy, any.cache());
   auto rules = rule_choices(search, configuration);
   for (const std::size_t place : spread_over(rules.size(), space.most_rules)) {
@@ -75,7 +75,7 @@ double last_bytes(const GroupedChoice& choice, const Workload& workload) {
   return std::max(1.0, bytes);
 }
 
-// Numbers for words, in the order in which they first come.
+// Numbers for words, in the order of first use.
 class Labels {
  public:
   double of(const std::string& word) {
@@ -86,7 +86,7 @@ class Labels {
   std::map<std::string, std::size_t> index_;
 };
 
-// What a configuration does otherwise than the base, streams and algorithm aside.
+// Returns a configuration's differences from the base, except streams and algorithm.
 std::string rest_of(Strategy strategy, const Strategy& base) {
   strategy.streams = base.streams;
   strategy.algorithm = base.algorithm;
@@ -100,7 +100,7 @@ std::string name_of(const Strategy& strategy, double bytes, const Strategy& base
   return fusion_words(strategy.fusion) + last + (configuration.empty() ? "" : ", " + configuration);
 }
 
-// Only candidates that some model believes in.
+// Returns the problem with only the candidates near some model's best.
 SearchProblem promising(SearchProblem problem, double margin) {
   const Eigen::VectorXd best = problem.ensemble.means.rowwise().minCoeff();
   const double reach = std::log1p(margin);
@@ -146,8 +146,8 @@ SearchProblem live_problem(const Scenario& scenario, const Search& search, const
   problem.categorical = {false, false, false, true, true};
   Labels algorithms;
   Labels others;
-  // Neither rules nor costs of buckets know of streams: configurations that differ in them share
-  // choices.
+  // Rules and costs of buckets do not depend on streams: configurations that differ only in them
+  // share choices.
   std::map<std::pair<std::string, std::string>, std::vector<GroupedChoice>> choices;
   for (const auto& strategy : strategies_of_configurations(search, base, scenario)) {
     const std::string rest = rest_of(strategy, base);

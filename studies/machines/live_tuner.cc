@@ -28,7 +28,7 @@ double number_of(const Journal& journal, std::size_t index, const char* key) {
   return it->get<double>();
 }
 
-// An entry as an observation of this problem; every way in which it cannot be one is refused.
+// Returns an entry as an observation of this problem. Throws InputError if it cannot be one.
 Observation observation_of(const SearchProblem& problem, const Journal& journal,
                            std::size_t index) {
   if (number_of(journal, index, "evaluation") != static_cast<double>(index)) {

@@ -1,7 +1,6 @@
-// A search on a machine from start to end: asks the search what to measure next, measures it,
-// writes it into the journal, and so on until the search stops, the budget is spent or someone
-// interrupts. Killed at any moment and started again with the same journal it repeats no finished
-// evaluation and ends with the same answer.
+// Runs a search on a machine: asks the search for the next candidate, measures it and writes it
+// into the journal. It ends if the search stops, the budget is spent or the user interrupts.
+// Restarted with the same journal it repeats no finished evaluation and ends with the same answer.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +16,9 @@
 
 namespace syncline::tune {
 
-// One evaluation of a search. `number` counts from 0 over the whole search, resumed or not: an
-// objective that draws at random draws by seed and number, so that a resumed search sees what an
-// uninterrupted one would have seen.
+// One evaluation of a search. `number` counts from 0 over the whole search, resumed or not. Random
+// objectives draw by seed and number, so that a resumed search sees the values of an uninterrupted
+// one.
 struct Evaluation {
   int number = 0;
   int steps = 50;
@@ -28,26 +27,26 @@ struct Evaluation {
 
 struct Measurement {
   Seconds step_time = 0;       // mean over the steps
-  Seconds standard_error = 0;  // of that mean, from the spread of the steps
+  Seconds standard_error = 0;  // error of `step_time`, from the spread of the steps
 };
 
-// Mean and standard error of single steps. Requires at least one; of one step the error is 0.
+// Returns mean and standard error (0 for one step) of single steps. Requires at least one.
 Measurement summary(const std::vector<Seconds>& steps);
 
-// What a live search measures: the step time of a candidate on some machine.
+// Objective of a live search: the step time of a candidate on some machine.
 struct LiveObjective {
-  // Where the figures come from: "measured with gloo on 2 nodes", "emulated, 2 % noise".
+  // Origin of the figures: "measured with gloo on 2 nodes", "emulated, 2 % noise".
   std::string source;
   // Runs `steps` training steps with the candidate. Throws MachineError.
   std::function<Measurement(const Candidate&, const Evaluation&)> measure;
 };
 
-// A machine whose true step time is a function, with normal noise on each step of `noise` times the
-// truth. A pure function of candidate and evaluation.
+// Returns a machine with the given true step time and normal noise on each step of `noise` times
+// the truth. The noise depends only on candidate and evaluation.
 LiveObjective emulated_objective(std::function<Seconds(const Candidate&)> truth, double noise);
 
-// Told when a measurement begins and ends, for progress lines and for emulations that take the time
-// that a machine would.
+// Callbacks when a measurement begins and ends, for progress lines and for emulations that take the
+// time of a machine.
 struct MeasurementWatch {
   std::function<void(const Candidate&, const Evaluation&)> begins = [](const Candidate&,
                                                                        const Evaluation&) {};
@@ -59,51 +58,51 @@ LiveObjective watched(LiveObjective machine, MeasurementWatch watch);
 struct LiveSettings {
   SearchSettings search;
   std::uint64_t seed = 1;
-  // Asked before each evaluation; true ends the search with what is known so far.
+  // Called before each evaluation; true ends the search with the observations so far.
   std::function<bool()> interrupted = [] { return false; };
 };
 
 struct LiveTuning {
   std::vector<Observation> observations;  // in order
-  std::size_t resumed = 0;                // of them, how many came from the journal
+  std::size_t resumed = 0;                // observations that came from the journal
   SearchState state;
   bool complete = true;  // false: interrupted
-  std::string source;    // of the figures
+  std::string source;    // origin of the figures
 };
 
-// `journal` may be null: nothing is kept then. Throws InputError if the journal's entries cannot be
-// of this search, MachineError as objective and journal do.
+// Runs the search. If `journal` is null, no observation is stored. Throws InputError if the
+// journal's entries cannot be from this search, MachineError as objective and journal do.
 LiveTuning tune_live(const SearchProblem& problem, const LiveSettings& settings,
                      const LiveObjective& objective, Journal* journal);
 
-// The header of a search's journal: what decides which evaluations come and what they measure. The
-// budget and the stopping rule are not part of it: a longer search goes on from a shorter one.
-// `scenario` is anything that identifies the scenario, for example the document's text.
+// Returns the header of a search's journal: all settings that decide its evaluations and
+// measurements. Budget and stopping rule are not included, so that a longer search continues a
+// shorter one. `scenario` is any text that identifies the scenario, for example the document.
 Json journal_header(const std::string& scenario, const SearchProblem& problem,
                     const LiveSettings& settings, const LiveObjective& objective);
 
-// What to say after an interrupted search: how far it came and how to go on. `command` is the
-// command line to repeat, `journal` null if nothing was kept.
+// Returns the message after an interrupted search: its progress and how to continue. `command` is
+// the command line to repeat; `journal` is null if there is none.
 std::string resume_advice(const LiveTuning& tuning, const SearchSettings& settings,
                           const Journal* journal, const std::string& command);
 
-// How good the answer really is: known of an emulated machine, of others where a sweep over all
-// candidates was measured.
+// True quality of the answer: known for an emulated machine, and after a measured sweep over all
+// candidates.
 struct KnownTruth {
-  bool measured = false;  // by a sweep over all candidates
+  bool measured = false;  // true: by a sweep over all candidates
   Seconds best = 0;       // the answer's true step time
-  Seconds least = 0;      // the least of all candidates
+  Seconds least = 0;      // least of all candidates
   Seconds baseline = 0;   // the scenario's baseline
 };
 
-// A search whole: the scenario's candidates as the model ranks them, what was measured of them, and
-// how good the answer is in truth, where that is known.
+// A whole search: the scenario's candidates as ranked by the model, their measurements, and the
+// quality of the answer, if known.
 struct LiveReport {
-  std::string scenario;  // names, as the scenario gives them
+  std::string scenario;  // names from the scenario
   std::string workload;
   std::string cluster;
   std::string baseline;
-  std::string member;  // what ranked the candidates, in words
+  std::string member;  // model that ranked the candidates, in words
   SearchProblem problem;
   LiveSettings settings;
   LiveTuning tuning;
@@ -114,14 +113,14 @@ struct LiveReport {
   const Candidate& best() const { return problem.candidates[tuning.state.best]; }
 };
 
-// The scenario's candidates, ranked by a model whose latencies and bandwidths are off by `error`:
-// the names and the problem. `all`: no candidate is left out beforehand, so that a sweep over them
-// shows what leaving some out would have cost.
+// Returns a report with the names and the problem: the scenario's candidates, ranked by a model
+// with latencies and bandwidths off by `error`. `all`: no candidate is dropped, so that a sweep
+// shows the cost of dropping some.
 LiveReport begin_report(const Scenario& scenario, const Search& search, const MemberFactors& error,
                         bool all);
 
-// The begun report's search on a machine that is this model of its scenario, with `noise` a step:
-// fills tuning and truth. `journal` as in tune_live, of a search on this objective.
+// Searches on an emulated machine, this model of the report's scenario with `noise` on each step.
+// Fills in tuning and truth. `journal` returns tune_live's journal for an objective.
 void search_emulated(Evaluator& model, double noise, const MeasurementWatch& watch,
                      const std::function<Journal*(const LiveObjective&)>& journal,
                      LiveReport& report);

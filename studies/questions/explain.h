@@ -1,4 +1,4 @@
-// `explain`: what each strategy's step is made of.
+// `explain`: the parts of each strategy's step.
 #pragma once
 
 #include <string>

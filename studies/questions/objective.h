@@ -1,4 +1,4 @@
-// Training to a target: what run and tune rank strategies by in place of the time of a step.
+// Training to a target: the objective by which run and tune rank strategies in place of step time.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ struct ObjectiveOptions {
 // Adds objective, target, curves and measured.
 void add_arguments(ObjectiveOptions& options, Arguments& arguments);
 
-// Throws InputError where options miss each other.
+// Throws InputError if an option lacks another that it needs.
 void expect_whole(const ObjectiveOptions& options);
 
 }  // namespace syncline::questions

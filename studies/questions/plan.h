@@ -20,7 +20,7 @@ Arguments arguments_of(PlanQuestion& question);
 struct Planned {
   struct Phase {
     plan::Plan plan;
-    std::int64_t steps = 1;  // of the run that are like this
+    std::int64_t steps = 1;  // steps of the run with this plan
   };
   Scenario scenario;
   Strategy strategy;

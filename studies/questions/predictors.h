@@ -1,4 +1,4 @@
-// Predictors by name, each of which gives a plan's time: rows that are handed in.
+// Table of predictors by name, filled in by the program; each computes a plan's time.
 #pragma once
 
 #include <string>
@@ -19,13 +19,13 @@ struct Predictor {
 // Sets the table. Each program calls it once.
 void hand_in(std::vector<Predictor> rows);
 
-// The table, in the order in which it was handed in.
+// Returns the table, in the order of hand_in.
 const std::vector<Predictor>& predictors();
 
-// Requires one of their names, which the argument's check has let through.
+// Returns the predictor. Requires a name in the table, which the argument's check ensures.
 const Predictor& predictor_named(std::string_view name);
 
-// `executor`: which one predicts.
+// Returns the argument `executor`, the name of the predictor.
 Argument executor_argument(std::string& name, const std::string& about);
 
 }  // namespace syncline::questions

@@ -14,20 +14,20 @@ namespace syncline::questions {
 struct Run {
   std::vector<std::string> strategies;  // empty: all
   std::string executor = "model";
-  std::string grain;  // of a simulation; empty: the scenario's
+  std::string grain;  // grain of a simulation; empty: the scenario's
   int jobs = 1;
-  ObjectiveOptions objective;  // asked: run_to_target (target.h) answers
+  ObjectiveOptions objective;  // if set, run_to_target (target.h) answers
 };
 
 Arguments arguments_of(Run& question);
 
-// Throws InputError where arguments do not go together.
+// Throws InputError if arguments exclude each other.
 void expect_fitting(const Run& question);
 
-// The document with the grain that is asked for.
+// Sets the document's grain to the requested one.
 void set_grain(const Run& question, input::Document& document);
 
-// Which rows, by which executor, in how many processes.
+// Returns the rows, the executor and the number of processes of the study.
 measure::StudyOptions study_of(const Run& question);
 
 }  // namespace syncline::questions

@@ -1,4 +1,4 @@
-// Strategies of a scenario by their names, and what is said of them.
+// Strategies of a scenario by name, and messages about them.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace syncline::questions {
 
-// The strategy of that name, the first one for an empty name. Throws InputError with the names that
-// the scenario has and the nearest of them.
+// Returns the strategy of that name; the first one for an empty name. Throws InputError with the
+// scenario's names and the nearest of them.
 const Strategy& chosen_strategy(const Scenario& scenario, const std::string& name,
                                 const std::string& file);
-// Those of these names, in the order of the names; all for none.
+// Returns the strategies of these names, in their order; all if there are no names.
 std::vector<Strategy> chosen_strategies(const Scenario& scenario,
                                         const std::vector<std::string>& names,
                                         const std::string& file);

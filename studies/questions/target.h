@@ -1,4 +1,4 @@
-// Training to a target, answered.
+// Answers questions about training to a target.
 #pragma once
 
 #include <optional>
@@ -8,15 +8,15 @@
 
 namespace syncline::questions {
 
-// Reads the objective's files. Throws InputError where options miss each other or the file of
-// curves is none. Without an objective other than step_time there is none.
+// Reads the objective's files; nullopt for step_time. Throws InputError if an option lacks another,
+// or the file of curves is not one.
 std::optional<worth::Objective> objective_of(const ObjectiveOptions& options);
 
-// The curves of a CSV file.
+// Reads the curves of a CSV file.
 std::vector<worth::Curve> curves_in(const std::string& file, worth::Quantity quantity,
                                     worth::Over over);
 
-// `run` with an objective: the strategies as they stand.
+// Answers `run` with an objective, without a search of settings.
 worth::Worth run_to_target(const input::Document& document, const ObjectiveOptions& objective,
                            const std::string& executor);
 

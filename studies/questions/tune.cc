@@ -17,7 +17,7 @@
 namespace syncline::questions {
 namespace {
 
-// Throws InputError with those options that were given and do not go with `option`.
+// Throws InputError with the given options that exclude `option`.
 void refuse_beside(const std::string& option, const Given& others) {
   std::string given;
   for (const auto& [name, there] : others) {
@@ -31,8 +31,7 @@ Given and_own(Given others, const Given& own) {
   return others;
 }
 
-// Puts the best layout with the strategy that was held, as the framework's settings are pasted,
-// beside the answer; where the framework cannot say them, why.
+// Adds the best layout as settings of the framework, or the reason why it cannot express them.
 void add_pasted(const std::string& emit, const input::Document& document, tune::Layouts& layouts) {
   const Scenario scenario = tune::with_layout(document, layouts.ranking.front());
   const Strategy& strategy = scenario.strategies.front();
@@ -135,7 +134,7 @@ void expect_fitting(const Tune& question, const Given& own) {
     refuse_beside("--layouts searches layouts for one strategy",
                   and_own({{"--objective", aimed}, {"--take", !question.take.empty()}}, own));
   }
-  // Curves also say where the trainings of a search end, but not of one on machines.
+  // Curves also give the final values of a search's trainings, but not on machines.
   ObjectiveOptions objective = question.objective;
   const bool live =
       std::ranges::find(own, std::pair<std::string_view, bool>("--live", true)) != own.end();

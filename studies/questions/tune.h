@@ -1,5 +1,5 @@
-// `tune`: the best strategy, by the model or by simulation; the best layout; the bandwidth that a
-// utilisation takes; the shortest training to a target.
+// `tune`: the best strategy, by the model or by simulation; the best layout; the bandwidth for a
+// utilisation; the shortest training to a target.
 #pragma once
 
 #include <cstddef>
@@ -28,37 +28,37 @@ struct Tune {
   std::string executor = "model";
   std::optional<std::size_t> top;
   std::optional<std::size_t> budget;
-  bool exhaustive = false;  // on machines: measures every candidate besides
+  bool exhaustive = false;  // on machines: also measures every candidate
   bool layouts = false;
-  std::optional<double> utilisation;  // asked for, as a share
-  std::vector<std::int64_t> batches;  // of layouts: samples a micro-batch
+  std::optional<double> utilisation;  // requested, as a share
+  std::vector<std::int64_t> batches;  // for layouts: samples per micro-batch
   int jobs = run::cores();
   ObjectiveOptions objective;
 };
 
 Arguments arguments_of(Tune& question);
 
-// Options by their names, and whether they were given.
+// Options by name; true if given.
 using Given = std::vector<std::pair<std::string_view, bool>>;
 
-// Throws InputError where arguments do not go together; `own`: what a program has beside them.
+// Throws InputError if arguments exclude each other. `own`: a program's other options.
 void expect_fitting(const Tune& question, const Given& own = {});
 
-// Makes the strategy that is asked for the one around which candidates are searched, and which they
-// are compared with.
+// Makes the requested strategy the baseline: candidates are searched around it and compared with
+// it.
 void set_baseline(const Tune& question, input::Document& document);
 
 // Returns the method, the budget and the executor of the search.
 tune::TuneOptions search_of(const Tune& question);
 
-// `options`: as search_of gives them, with what a program adds.
+// Searches the best strategy. `options`: result of search_of, with a program's additions.
 tune::Tuning steps_of(const Tune& question, const input::Document& document,
                       tune::TuneOptions options);
 tune::Layouts layouts_of(const Tune& question, const input::Document& document,
                          tune::TuneOptions options);
 tune::Utilisation utilisation_of(const Tune& question, const input::Document& document);
-// Each strategy that has a curve is searched by itself: nothing that leaves its training as it is
-// changes its steps to the target.
+// Searches each strategy that has a curve by itself. Changes that keep its training keep its steps
+// to the target.
 worth::Worth worth_of(const Tune& question, const input::Document& document,
                       const tune::TuneOptions& options);
 

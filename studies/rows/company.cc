@@ -15,14 +15,14 @@
 namespace syncline::measure {
 namespace {
 
-// A copy whose links may have other capacities, and which knows on what it was measured.
+// Returns a copy with links of changeable capacity; it refers to the measured topology.
 std::shared_ptr<fabric::Topology> changeable(const std::shared_ptr<const fabric::Topology>& given) {
   auto topology = std::make_shared<fabric::Topology>(*given);
   if (topology->as_measured == nullptr) topology->as_measured = given;
   return topology;
 }
 
-// The links of the fabric, by their numbers in the network.
+// Returns the links of the fabric with their numbers in the network.
 std::vector<std::pair<int, const fabric::FabricLink*>> fabric_links(
     const collective::Network& network) {
   std::vector<std::pair<int, const fabric::FabricLink*>> links;
@@ -32,13 +32,13 @@ std::vector<std::pair<int, const fabric::FabricLink*>> fabric_links(
   return links;
 }
 
-// One of the jobs, on links as the others leave them.
+// One of the jobs, on the bandwidth that the others leave.
 struct Guest {
   const Scenario* scenario = nullptr;
   const Strategy* strategy = nullptr;
   Cluster cluster;
-  std::vector<LinkUse> use = {};   // by link of the fabric, as in what follows
-  std::vector<double> bytes = {};  // a step
+  std::vector<LinkUse> use = {};   // per link of the fabric, as in `bytes`
+  std::vector<double> bytes = {};  // per step
   Seconds alone = 0;
   Seconds step = 0;
   plan::Plan plan = {};
@@ -68,8 +68,8 @@ struct Guest {
   double present(std::size_t link) const { return std::min(1.0, use[link].present / step); }
 };
 
-// What is left of a link for a job's messages. While those of another job are on it too, that one
-// has its fair share, or less if it asks for less.
+// Returns the bandwidth of a link left for a job's messages. While another job's messages are
+// present, that job has its fair share, or less if it needs less.
 BytesPerSecond left_for(const Guest& guest, const std::vector<Guest>& guests, std::size_t link) {
   const BytesPerSecond whole = guest.scenario->cluster.topology->links[link].capacity;
   double messages = 0;
@@ -83,17 +83,17 @@ BytesPerSecond left_for(const Guest& guest, const std::vector<Guest>& guests, st
   return left;
 }
 
-// Costs each job on what the last round's means leave it. Whether some step has changed.
+// Evaluates each job on the last round's remaining bandwidth. Returns true if a step changed.
 bool another_round(std::vector<Guest>& guests) {
-  constexpr double kAlike = 1e-6;  // of capacities
-  constexpr double kStill = 1e-3;  // of steps
+  constexpr double kAlike = 1e-6;  // relative, for capacities
+  constexpr double kStill = 1e-3;  // relative, for steps
   std::vector<std::shared_ptr<const fabric::Topology>> left;
   for (const Guest& guest : guests) {
     const auto topology = changeable(guest.scenario->cluster.topology);
     bool moved = false;
     for (std::size_t link = 0; link < topology->links.size(); ++link) {
       const BytesPerSecond before = guest.cluster.topology->links[link].capacity;
-      // Where it sends nothing its step does not change.
+      // A link without the job's traffic does not affect its step.
       if (guest.bytes[link] > 0) topology->links[link].capacity = left_for(guest, guests, link);
       moved |= std::fabs(topology->links[link].capacity - before) > kAlike * before;
     }
@@ -111,7 +111,7 @@ bool another_round(std::vector<Guest>& guests) {
   return changed;
 }
 
-// All jobs, the scenario's own first, once their steps and what they leave of links agree.
+// Returns all jobs, the scenario's own first, once their steps and the remaining bandwidths agree.
 std::vector<Guest> settled_guests(const Scenario& scenario, const Strategy& strategy) {
   std::vector<Guest> guests{{&scenario, &strategy, scenario.cluster}};
   for (const Scenario& other : scenario.others) {
@@ -141,7 +141,7 @@ void add_coolers(const Scenario& scenario, const Strategy& strategy, Seconds ste
   };
   fabric::Topology packed = given;
   packed.nodes = fabric::placed(given, scenario.cluster.nodes, fabric::Placement::kPacked, 1);
-  // Beside other jobs the nodes side by side may be theirs.
+  // If other jobs share the fabric, neighbouring nodes may be theirs.
   if (packed.nodes != given.nodes && !given.shared)
     add("nodes side by side (placement: packed)", packed);
   if (given.hashed) {
@@ -235,7 +235,7 @@ Scenario beside_others(Scenario scenario) {
   const auto guests = settled_guests(scenario, *find_strategy(scenario, scenario.baseline));
   const auto left = changeable(guests.front().cluster.topology);
   for (std::size_t link = 0; link < left->links.size(); ++link) {
-    // Where the baseline sends nothing another strategy may.
+    // Another strategy may use links without the baseline's traffic.
     if (guests.front().bytes[link] > 0) continue;
     left->links[link].capacity = left_for(guests.front(), guests, link);
   }

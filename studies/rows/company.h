@@ -1,6 +1,6 @@
-// Jobs that share a fabric, in closed form: each has of a link what the means of the others leave
-// of it, but no less than its max-min fair share while their messages are on it. Steps and means
-// depend on each other: a fixed point of a few rounds.
+// Evaluates jobs that share a fabric, in closed form. Each job has the bandwidth that the others
+// leave of a link in the mean, but at least its max-min fair share while their messages are
+// present. Steps and means depend on each other: a fixed point of a few rounds.
 #pragma once
 
 #include <memory>
@@ -15,56 +15,56 @@
 
 namespace syncline::measure {
 
-// What a step of a job does to a link.
+// Use of a link by one step of a job.
 struct LinkUse {
   Seconds busy = 0;     // bytes / capacity
-  Seconds present = 0;  // for which some of its messages are on it
-  double messages = 0;  // at once, in the mean over the bytes
+  Seconds present = 0;  // time with some of its messages on the link
+  double messages = 0;  // messages at once, mean over the bytes
 };
 
-// By the network's link. The plan's costs are in the cache.
+// Returns the use of each of the network's links. `cache`: costs of the plan's collectives.
 std::vector<LinkUse> link_use(const plan::Plan& plan, const collective::Network& network,
                               collective::CostCache& cache);
 
-// A strategy beside the scenario's other jobs.
+// A strategy among the scenario's other jobs.
 struct Together {
-  Cluster cluster;                                 // whose links have what the others leave
-  std::shared_ptr<const fabric::Topology> fabric;  // as it is
+  Cluster cluster;                                 // links have the bandwidth that the others leave
+  std::shared_ptr<const fabric::Topology> fabric;  // links have their full bandwidth
   Company company;
-  std::shared_ptr<collective::CostCache> cache;  // on these
-  std::vector<run::Beside> others;               // for an executor that runs them
-  std::vector<std::vector<double>> bytes;        // a step, by job and link of the fabric
+  std::shared_ptr<collective::CostCache> cache;  // costs on `cluster`
+  std::vector<run::Beside> others;               // the other jobs, for an executor that runs them
+  std::vector<std::vector<double>> bytes;        // per step, by job and link of the fabric
 };
 
 Together together(const Scenario& scenario, const Strategy& strategy);
 
-// The cluster with what the scenario's other jobs, where there are any, leave of each link.
+// Returns the cluster with the bandwidth that the scenario's other jobs, if any, leave per link.
 Cluster cluster_left(const Scenario& scenario, const Strategy& strategy);
 
-// The scenario by itself, on what the others leave of each link while its baseline trains. Other
-// strategies load links otherwise: the others' own steps then change, which this does not follow.
+// Returns the scenario without its other jobs, on the bandwidth that they leave while its baseline
+// trains. Other strategies would change the others' steps, which this ignores.
 Scenario beside_others(Scenario scenario);
 
-// Fills in the hot links, for steps as long as the company says.
+// Fills in the hot links, for steps of the length in the company.
 void find_hot_links(Together& together);
 
-// The links between nodes: which holds collectives up, what would cool it, and how busy all are.
+// Links between nodes: the one that slows collectives down, remedies, and the load of all.
 
 struct HotLink {
   std::string name;   // "leaf3-spine0"
   std::string sort;   // "spine"
-  Seconds busy = 0;   // of a step's collectives, were they alone on it
-  Seconds ports = 0;  // the busiest port of a node or GPU, likewise
-  // Each with the step that would be predicted, the shortest first; what gains nothing is left out.
+  Seconds busy = 0;   // time of a step's collectives alone on the link
+  Seconds ports = 0;  // the same of the busiest port of a node or GPU
+  // Changes with the predicted step, the shortest first; changes without a gain are left out.
   std::vector<std::pair<std::string, Seconds>> cooler;
 };
 
-// Of what was evaluated in this scenario, whose costs are in the cache. Nothing where a port is as
-// busy as any link of the fabric.
+// Returns the hot link of an evaluation; nullopt without a fabric, or if a port is as busy as any
+// of its links. `cache`: costs in this scenario.
 std::optional<HotLink> hot_link_of(const Evaluated& evaluated, const Scenario& scenario,
                                    const Strategy& strategy, collective::CostCache& cache);
 
-// The links of the fabric that a step fills most; so many at most.
+// Most links of the fabric that hottest_links returns.
 inline constexpr std::size_t kMostLinksTraced = 4;
 std::vector<LinkWork> hottest_links(const plan::Plan& plan, const Cluster& cluster,
                                     collective::CostCache& cache);
@@ -73,11 +73,11 @@ std::vector<LinkWork> hottest_links(const plan::Plan& plan, const Cluster& clust
 struct SwitchLoad {
   std::string name;
   std::string sort;
-  Seconds out = 0;  // of a step's collectives, were they alone on it: away from the switch
-  Seconds in = 0;   // and towards it
+  Seconds out = 0;  // away from the switch: time of a step's collectives alone on the link
+  Seconds in = 0;   // towards the switch
 };
 
-// Of the fabric's links that a step fills, by switch and kind; so many names at most.
+// Most names that switch_loads returns: the fabric's links with traffic, by switch and kind.
 inline constexpr std::size_t kMostSwitchesShown = 60;
 std::vector<SwitchLoad> switch_loads(const Evaluated& evaluated, const Cluster& cluster,
                                      collective::CostCache& cache);

@@ -18,7 +18,7 @@ using Again = Workload::Recompute;
 constexpr std::array<std::pair<Again, const char*>, 3> kRecomputes{
     {{Again::kNone, "none"}, {Again::kSelective, "selective"}, {Again::kFull, "full"}}};
 
-// The most that devices held over the memory counted: 19 layouts of Megatron on 8 B200
+// Largest ratio of device memory in use to counted memory: 19 layouts of Megatron on 8 B200
 // (tests/measure/whole_memory_test.cc) took 2 to 9 % more.
 constexpr double kUncounted = 1.09;
 
@@ -32,7 +32,7 @@ std::string count_words(std::int64_t count, const std::string& one) {
   return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
 }
 
-// The document's job alone: what a search or a sweep says is not asked.
+// Returns the document's job without its search or sweep.
 input::Document job_alone(input::Document document) {
   for (const char* key : {"sweep", "published", "calibration", "search"}) document.root.erase(key);
   return document;
@@ -45,7 +45,7 @@ void set_batches(std::int64_t batch, std::int64_t micro_batches, Json& entries) 
   }
 }
 
-// Tries changes one after the other, and keeps the first that fits, or needs least.
+// Tries changes one by one, and keeps the first that fits, else the one with the least memory.
 class FitSearch {
  public:
   FitSearch(const input::Document& document, const Freedom& may, std::string_view dialect)
@@ -68,7 +68,7 @@ class FitSearch {
   }
 
  private:
-  // Returns true if something fits with today's recomputation, or with more.
+  // Returns true if a strategy fits with the present recomputation, or with more.
   bool try_all(Scenario scenario, const Json& workload, const std::vector<std::string>& changes,
                const std::vector<Strategy>& own) {
     std::vector<ReadScheme> schemes;
@@ -88,8 +88,8 @@ class FitSearch {
     return false;
   }
 
-  // Keeps the strategies that fit with room to spare. Else, of all so far, those that fit without,
-  // or the one that needs least.
+  // Keeps the strategies that fit with room to spare. Otherwise keeps those that fit without it, or
+  // the one with the least memory, among all so far.
   bool take(const Scenario& scenario, const Json& workload, const std::vector<std::string>& changes,
             const std::vector<Strategy>& own, const std::vector<ReadScheme>& schemes) {
     Remedy roomy, narrow;
@@ -123,7 +123,7 @@ class FitSearch {
 
   bool asked(const std::string& dialect) const { return dialect_.empty() || dialect == dialect_; }
 
-  // Halves the samples of a micro-batch, where there are some.
+  // Tries smaller divisors of a micro-batch's samples, if the workload has operators.
   bool try_smaller_batches() {
     const Workload& workload = scenario_.workload;
     if (!may_.batch || workload.operators.empty()) return false;
@@ -185,8 +185,8 @@ class FitSearch {
     return try_with(keys, words, now.whole_job());
   }
 
-  // Tries other keys of the workload, which the model or the framework may refuse. `own`: the job's
-  // strategies are tried too.
+  // Tries other keys of the workload, which the model or the framework may refuse. `own`: also
+  // tries the job's strategies.
   bool try_with(const Json& keys, const std::vector<std::string>& words, bool own) {
     input::Document document = document_;
     Remedy change;
@@ -208,13 +208,13 @@ class FitSearch {
   input::Document document_;
   Freedom may_;
   Scenario scenario_;
-  Json written_;         // the baseline, or nothing of the framework that is asked for
+  Json written_;         // the baseline, or empty settings of the requested framework
   std::string dialect_;  // empty: any of the baseline's framework
   Remedy best_;
   std::optional<Remedy> narrow_;  // the first that fits without room to spare
 };
 
-// "--set workload.batch=1 --set ...": the keys of a remedy as options.
+// Returns "--set workload.batch=1 --set ...": the keys of a remedy as options.
 std::string options_of(const Json& keys, const std::string& path) {
   std::string text;
   for (const auto& [key, value] : keys.items()) {

@@ -1,9 +1,9 @@
-// The two ends between which a figure lies.
+// Interval of a predicted figure.
 #pragma once
 
 namespace syncline::measure {
 
-// In the figure's own unit; 80 % of what is to be expected unless said otherwise.
+// Ends in the figure's unit; holds the true value in 80 % of cases unless another share is given.
 struct Interval {
   double low = 0;
   double high = 0;

@@ -1,10 +1,10 @@
 //   weights      in their gradients' format: 4 bytes in fp32, 2 in fp16 and bf16
-//   gradients    in the format in which they add up, and fp32 copies that an update reads
-//   optimizer    its states in fp32, and an fp32 copy of weights that are narrower
+//   gradients    in the format of their sums, and fp32 copies that an update reads
+//   optimizer    its states in fp32, and an fp32 copy of narrower weights
 //   buffers      buckets that gradients are copied into, parameters gathered ahead of their layers,
-//                what a codec writes and holds back, what LocalSGD averages
-//   activations  what the operators of the forward pass leave for the backward pass
-//                (memory.h); a guess, and only where the workload has operators
+//                a codec's output and residuals, parameters that LocalSGD averages
+//   activations  values that the forward pass keeps for the backward pass (memory.h); an estimate,
+//                only for workloads with operators
 #include "studies/rows/memory.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ using Groups = std::vector<std::vector<int>>;
 
 constexpr double kFull = 4;  // bytes of an fp32 value
 
-// A gradient where it adds up: a sparse one has the rows that were touched.
+// Returns the bytes of a gradient's sum; a sparse one has the touched rows.
 double gradient_of(const Tensor& tensor, const Strategy& strategy) {
   auto values = static_cast<double>(tensor.elements);
   if (tensor.sparse && !tensor.shape.empty()) {
@@ -41,7 +41,7 @@ double gradient_of(const Tensor& tensor, const Strategy& strategy) {
 
 double weights_of(const Tensor& tensor) { return static_cast<double>(tensor.bytes()); }
 
-// An fp32 copy beside weights of fewer bytes, and the states.
+// Returns the bytes of the states, and of an fp32 copy of narrower weights.
 double optimizer_of(const Tensor& tensor, double weights, const Workload& workload) {
   const auto elements = static_cast<double>(tensor.elements);
   const double copy = weights < kFull * elements ? kFull : 0;
@@ -55,8 +55,7 @@ double sum_of(const Workload& workload, const std::vector<int>& group, Of of) {
                          [&](double sum, int t) { return sum + of(workload.tensors[index(t)]); });
 }
 
-// What a rank holds at a time of groups of which two are in use: one that computes, and one that
-// travels.
+// Returns the memory of the two largest groups: one computes while the other is exchanged.
 template <typename Of>
 double two_largest(const Workload& workload, const Groups& groups, Of of) {
   double most = 0, second = 0;
@@ -68,7 +67,7 @@ double two_largest(const Workload& workload, const Groups& groups, Of of) {
   return most + second;
 }
 
-// Of a rank of one stage: its dense tensors or its experts', which so many ranks sum.
+// Memory of a rank of one stage for its dense tensors or its experts', summed by `ranks` ranks.
 class Accounts {
  public:
   Accounts(const Workload& workload, const Strategy& strategy, int ranks, int stage, bool expert)
@@ -111,8 +110,8 @@ class Accounts {
   }
 
  private:
-  // Returns the bytes of a gradient's shard. Sums in a half format are cast to the parameters' once
-  // they are there (torch 2.6, FSDP's post-backward hooks); whole gradients stay as they were.
+  // Returns the bytes of a gradient's shard. A sum in a half format is cast to the parameters'
+  // format on arrival (torch 2.6, FSDP's post-backward hooks); whole gradients are not cast.
   double shard_of_gradient(const Tensor& tensor) const {
     const auto own = static_cast<double>(size_of(tensor.dtype));
     const auto summed =
@@ -120,15 +119,15 @@ class Accounts {
     const double shards = tensor.sparse ? 1 : shard_;
     return gradient_of(tensor, strategy_) * std::max(1.0, own / summed) / shards;
   }
-  // The parameters of the last outer step, and its momentum.
+  // Returns the bytes of the last outer step's parameters and of its momentum.
   double outer_of(const Tensor& tensor) const {
     const Outer& outer = strategy_.local_sgd.outer;
     if (ranks_ == 1 || !outer.any()) return 0;
     const bool momentum = outer.optimizer == Outer::Optimizer::kNesterov;
     return (momentum ? 2 : 1) * kFull * static_cast<double>(tensor.elements);
   }
-  // Where gradients add up in fp32 whatever they are, all weights are as narrow as the products'
-  // (Megatron's --bf16).
+  // Returns the bytes of weights. If gradients of all formats add up in fp32, all weights are as
+  // narrow as the products' operands (Megatron's --bf16).
   double held_weights(const Tensor& tensor) const {
     const double own = weights_of(tensor);
     return strategy_.fusion.sums_in_fp32()
@@ -143,7 +142,7 @@ class Accounts {
     return gradient_of(tensor, strategy_) * kFull / size;
   }
   bool shards_parameters() const { return level_ == FrameworkTraits::Sharded::kParameters; }
-  // Gradients that add up over micro-batches without an exchange are whole until the last.
+  // Gradients that add up over micro-batches without an exchange are whole until the last one.
   bool shards_gradients() const {
     return level_ != FrameworkTraits::Sharded::kStates &&
            (strategy_.each_micro_batch || workload_.micro_batches == 1);
@@ -182,8 +181,8 @@ class Accounts {
     return groups;
   }
 
-  // Parameters that are whole: all between the passes where they are not given up, else those of
-  // the layers at hand, and those that stay for the backward pass (ZeRO's stage 3).
+  // Returns the bytes of whole parameters: all if they are kept between the passes. Else those of
+  // the current layers, and those kept for the backward pass (ZeRO's stage 3).
   double gathered() const {
     if (!shards_parameters()) return 0;
     const auto in_place = [&](const Tensor& tensor) {
@@ -211,14 +210,14 @@ class Accounts {
     return second + stay + two_largest(workload_, Groups(kept, groups.end()), in_place);
   }
 
-  // Copies of gradients in their buckets. Where gradients are sharded they are whole in the buckets
-  // at hand alone; DeepSpeed lays out buffers of reduce_bucket_size, two where they overlap.
+  // Returns the bytes of copies of gradients in their buckets. Sharded gradients are whole only in
+  // the current buckets; DeepSpeed allocates buffers of reduce_bucket_size, two if they overlap.
   double buckets() const {
     if (ranks_ == 1) return 0;
     const LocalSgd& local = strategy_.local_sgd;
     if (local.enabled) {
       const bool exchanges = local.subgroup > 1 || local.warmup_gradients;
-      // What is averaged at a time.
+      // The part averaged at one time.
       const double sent = all(weights_of) / local.fragments / (shards_parameters() ? shard_ : 1);
       return sent + (exchanges && strategy_.bucket_copies ? copies() : 0);
     }
@@ -236,7 +235,7 @@ class Accounts {
     return all([&](const Tensor& tensor) { return gradient_of(tensor, strategy_); });
   }
 
-  // What is sent of it, and what is held back: DGC's momentum and residual, PowerSGD's error.
+  // Returns the bytes of DGC's momentum and residual, PowerSGD's error, or other codecs' payload.
   double encoded() const {
     const compress::Codec* codec = compress::find_codec(strategy_.compression.codec);
     if (codec == nullptr || ranks_ == 1) return 0;
@@ -253,8 +252,8 @@ class Accounts {
   const Strategy& strategy_;
   int ranks_;
   int shard_ = 1;
-  double narrowest_ = 8, widest_ = 0;  // bytes of a value
-  std::vector<char> own_;              // by tensor
+  double narrowest_ = 8, widest_ = 0;  // bytes per value
+  std::vector<char> own_;              // per tensor
   FrameworkTraits::Sharded level_ = FrameworkTraits::Sharded::kStates;
 };
 
@@ -264,15 +263,15 @@ std::string optimizer_words(const Workload& workload) {
   return name + (workload.optimizer_given ? "" : " (assumed)");
 }
 
-// Returns true if passes take parameters as they are gathered, narrower than they are kept: nothing
-// is cast then (FSDP's param_dtype).
+// Returns true if passes use parameters as gathered, narrower than they are stored: no cast then
+// (FSDP's param_dtype).
 bool gathers_narrow(const Strategy& strategy) {
   const int bytes = strategy.traits.gather_bytes;
   return strategy.traits.sharded == FrameworkTraits::Sharded::kParameters && bytes > 0 &&
          bytes < static_cast<int>(kFull);
 }
 
-// Of a rank of that stage.
+// Returns the memory of a rank of that stage.
 Memory held_by(const Scenario& scenario, const Strategy& strategy, int stage) {
   const Workload& workload = scenario.workload;
   const Parallel& parallel = workload.parallel;
@@ -302,16 +301,16 @@ Memory held_by(const Scenario& scenario, const Strategy& strategy, int stage) {
   return memory;
 }
 
-// A value that the backward pass reads, and for which gradient it does so first.
+// A value that the backward pass reads, and the first gradient that needs it.
 struct Kept {
   double bytes = 0;
   int tensor = 0;
-  bool scores = false;  // of attention, between its two products
+  bool scores = false;  // attention's, between its two products
 };
 
-// A value that took over another's memory is that memory. Narrow copies of parameters are the
-// weights where gradients are narrow too; beside fp32 gradients (autocast) they are kept for the
-// backward pass.
+// Values kept for the backward pass. A value that reuses another's memory counts as that memory.
+// Narrow copies of parameters are the weights if gradients are narrow too; with fp32 gradients
+// (autocast) they are kept for the backward pass.
 class Keeping {
  public:
   Keeping(const Workload& workload, bool narrow)
@@ -323,7 +322,7 @@ class Keeping {
     narrow_ = narrow || any_narrow(workload);
   }
 
-  // In the order in which the backward pass reads them.
+  // Returns the values in the order in which the backward pass reads them.
   std::vector<Kept> kept() {
     std::vector<int> gradient_of(list_.values.size(), -1);
     for (std::size_t t = 0; t < list_.gradients.size(); ++t) {
@@ -344,7 +343,7 @@ class Keeping {
   }
 
  private:
-  // Whether an operator only makes a parameter narrower: nobody wrote what it reads.
+  // Returns true if an operator only narrows a parameter: no operator wrote its input.
   bool casts_parameter(const Operator& op) const {
     return op.kind == "cast" && op.inputs.size() == 1 &&
            written_[index(op.inputs.front().value)] == 0;
@@ -376,19 +375,19 @@ class Keeping {
   }
 
   const OperatorList& list_;
-  std::vector<int> memory_;  // by value: whose memory it is
+  std::vector<int> memory_;  // per value: index of the value that owns its memory
   std::vector<char> written_, scores_, counted_;
   bool narrow_ = false;
   bool between_products_ = false;
 };
 
-// Of one part of the model and one micro-batch.
+// Memory of one part of the model and one micro-batch.
 struct OfPart {
-  double held = 0;   // until its backward pass
+  double held = 0;   // kept until its backward pass
   double again = 0;  // recomputed there, a layer at a time
 };
 
-// With full recomputation a layer keeps what its backward pass reads last: its input.
+// Returns memory per part. In full recomputation a layer keeps its input, read last in backward.
 std::vector<OfPart> by_part(const Workload& workload, bool narrow) {
   using Recompute = Workload::Recompute;
   std::vector<OfPart> parts(index(workload.parallel.parts()));
@@ -397,7 +396,7 @@ std::vector<OfPart> by_part(const Workload& workload, bool narrow) {
   const auto layer_at = [&](std::size_t i) {
     return all_kept ? -1 : plan::layer_number(workload.tensors[index(all[i].tensor)].name);
   };
-  double layer = 0;  // of the one at hand, so far: what is dropped
+  double layer = 0;  // bytes so far of the current layer, which are dropped
   for (std::size_t i = 0; i < all.size(); ++i) {
     OfPart& part = parts[index(workload.tensors[index(all[i].tensor)].part)];
     const int number = layer_at(i);

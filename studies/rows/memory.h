@@ -1,6 +1,6 @@
-// What a strategy asks of a rank's memory: the rank that holds most, at the fullest moment of a
-// step. Sums of bytes a parameter, as ZeRO's and Megatron's authors count them; what the framework,
-// its libraries and the allocator take beside that is not counted.
+// Memory that a strategy needs on the fullest rank, at the fullest moment of a step: sums of bytes
+// per parameter, as ZeRO's and Megatron's authors count them. Memory of the framework, its
+// libraries and the allocator is not counted.
 #pragma once
 
 #include <optional>
@@ -18,39 +18,39 @@ struct Memory {
   double optimizer = 0;
   double buffers = 0;
   double activations = -1;  // negative: not counted
-  double available = 0;     // of the device; 0: not known
-  int stage = -1;           // of a job that is cut (parallel.h): whose rank it is
-  Workload::Recompute recompute = Workload::Recompute::kNone;  // of the activations
+  double available = 0;     // the device's; 0: unknown
+  int stage = -1;           // pipeline stage of the rank, if the job is cut (parallel.h)
+  Workload::Recompute recompute = Workload::Recompute::kNone;  // for the activations
 
   double states() const { return weights + gradients + optimizer + buffers; }
   bool counts_activations() const { return activations >= 0; }
   double total() const { return states() + (counts_activations() ? activations : 0); }
-  // Activations among it where they are counted.
+  // Returns true if the total, including activations if counted, fits.
   bool fits() const;
 };
 
-// Three digits: "32.1", "1230". Devices are sold by 10^9 bytes.
+// Returns GB (10^9 bytes, as devices are sold) in three digits: "32.1", "1230".
 std::string gigabytes(double bytes);
 
-// Of the stage that holds most.
+// Returns the memory of the stage that needs most.
 Memory memory_of(const Scenario& scenario, const Strategy& strategy);
 
-// A rank's of each stage of the pipeline; one where there is none.
+// Returns the memory of a rank per stage of the pipeline; one without a pipeline.
 std::vector<Memory> memory_by_stage(const Scenario& scenario, const Strategy& strategy);
 
-// What is to be said of a strategy's memory where it does not fit.
+// Returns "does not fit: " and the memory needs of a strategy; nullopt if it fits.
 std::optional<std::string> memory_uncertainty(const Scenario& scenario, const Strategy& strategy);
 
-// "with Adam needs 214 GB a GPU, 53.8 of them activations, A100 has 40 GB".
+// Returns "with Adam needs 214 GB a GPU, 53.8 of them activations, A100 has 40 GB".
 std::string memory_needs(const Scenario& scenario, const Memory& memory);
 
-// What a rank keeps of the forward pass for the backward pass, at a step's fullest moment: the
-// values that forward operators write and backward operators read, of the micro-batches that are
-// under way on its stage (plan::passes_of). Recomputation as Megatron has it (Korthikanti et al.
-// 2022, 5): selective keeps nothing of attention's scores, full only what goes into each layer.
+// Activations of the forward pass that a rank keeps for the backward pass, at a step's fullest
+// moment: values that forward operators write and backward operators read, of the micro-batches
+// under way on its stage (plan::passes_of). Recomputation as in Megatron (Korthikanti et al. 2022,
+// 5): selective drops attention's scores, full keeps only each layer's input.
 
-// Returns the bytes of a rank of that stage; `narrow`: parameters come as narrow as the products
-// take them, whatever their gradients are. Requires the workload's operators.
+// Returns the bytes on a rank of that stage. `narrow`: parameters have the width of the products'
+// operands, whatever their gradients have. Requires the workload's operators.
 double activations_of(const Workload& workload, int stage, bool narrow = false);
 
 }  // namespace syncline::measure

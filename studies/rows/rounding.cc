@@ -16,9 +16,9 @@ namespace syncline::measure {
 namespace {
 
 constexpr std::int64_t kMostRanks = 128;
-constexpr std::int64_t kNumbers = 65'536;  // of a rank, or so many that each has a block of each
+constexpr std::int64_t kNumbers = 65'536;  // per rank, or more, so that each has a block of each
 
-// The format of most of the gradients' bytes.
+// Returns the format of most of the gradients' bytes.
 DType main_format(const Workload& workload) {
   std::map<DType, Bytes> bytes;
   for (const Tensor& tensor : workload.tensors) bytes[tensor.dtype] += tensor.bytes();
@@ -33,7 +33,7 @@ bool rounds(const Strategy& strategy, DType format) {
   return size_of(format) < size_of(DType::kFp32) && !strategy.fusion.sums_in_fp32();
 }
 
-// How gradients travel, and nothing else of it.
+// Returns a strategy with only the settings that affect the exchange of gradients.
 Strategy way_of(const Strategy& strategy) {
   Strategy way;
   way.algorithm = strategy.algorithm;
@@ -88,7 +88,7 @@ std::optional<double> rounding_error(const Scenario& scenario, const Strategy& s
                      !strategy.local_sgd.enabled && !scenario.workload.parallel.whole_job() &&
                      rounds(strategy, format);
   if (!asked) return std::nullopt;
-  // Sweeps ask the same of many points.
+  // Points of a sweep often share a result.
   using Key = std::tuple<std::string, std::string, Hierarchy::Form, int, Strategy::Exchange, DType,
                          std::optional<DType>, std::int64_t>;
   static std::mutex mutex;

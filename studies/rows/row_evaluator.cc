@@ -28,8 +28,8 @@ std::vector<std::pair<std::int64_t, double>> sizes_of(const std::vector<plan::Bu
   return sizes;
 }
 
-// Seconds of one step that a rank's products would take at the rate that its device's data sheet
-// promises; 0: not known. What is computed again is not needed.
+// Returns the seconds of one step's products on a rank at the rate of its device's data sheet; 0:
+// unknown. Recomputation does not count.
 double rated_seconds(const Scenario& scenario) {
   const auto* device = hardware::recognise_device(scenario.cluster.device.name);
   const Workload& workload = scenario.workload;
@@ -47,7 +47,7 @@ double rated_seconds(const Scenario& scenario) {
   return seconds * static_cast<double>(workload.micro_batches) / workload.parallel.pipeline;
 }
 
-// Keeps the spans of these ranks. Those of one rank alone stand for all: each shows them then.
+// Keeps the spans of these ranks. If only one rank has spans, they are copied to each of these.
 void show_ranks(const std::vector<int>& ranks, run::Timeline& timeline) {
   auto& spans = timeline.spans;
   const bool alike = std::ranges::all_of(
@@ -126,7 +126,7 @@ input::Document with_fitted(input::Document document, const std::vector<Fitted>&
   return document;
 }
 
-// One sweep point: its strategies, and the baseline that they are compared to.
+// One sweep point: its strategies, and the baseline for comparison.
 class RowEvaluator::PointStudy {
  public:
   PointStudy(const input::Document& document, const SweepPoint& point,
@@ -172,7 +172,7 @@ class RowEvaluator::PointStudy {
  private:
   struct Figures {
     Evaluated evaluated;
-    Sensitivity sensitivity;  // where intervals are wanted
+    Sensitivity sensitivity;  // if intervals are requested
     Company company;
   };
 
@@ -183,7 +183,7 @@ class RowEvaluator::PointStudy {
     return figures;
   }
 
-  // Each strategy meets other means of the other jobs, as it slows them by another share.
+  // Evaluates a strategy among the other jobs; their means depend on how it slows them.
   Figures beside_others(const Strategy& strategy) {
     Together all = together(scenario_, strategy);
     Scenario here = scenario_;
@@ -199,7 +199,7 @@ class RowEvaluator::PointStudy {
     return figures;
   }
 
-  // Puts what a simulation found in place of the model's steps.
+  // Replaces the model's steps by a simulation's.
   void simulated(const Strategy& strategy, const Evaluated& evaluated, Together& all) {
     auto& jobs = all.company.jobs;
     jobs[0].alone = evaluate_strategy(scenario_, strategy, *executor_, cache_).metrics.step_time;
@@ -242,12 +242,12 @@ class RowEvaluator::PointStudy {
   Scenario scenario_;
   const ExecutorFactory& factory_;
   const std::optional<FitErrors>& fit_errors_;
-  std::unordered_map<std::string_view, const Strategy*> strategies_;  // by name
+  std::unordered_map<std::string_view, const Strategy*> strategies_;  // per name
   collective::CostCache cache_;
-  std::unique_ptr<run::Executor> executor_;                  // of the job alone
-  std::optional<std::pair<Seconds, Sensitivity>> baseline_;  // once it is known
+  std::unique_ptr<run::Executor> executor_;                  // for the job without others
+  std::optional<std::pair<Seconds, Sensitivity>> baseline_;  // once evaluated
   std::optional<Uncertainties> uncertainties_;
-  std::vector<Seconds> others_alone_;  // in simulations, once they are known
+  std::vector<Seconds> others_alone_;  // in simulations, once evaluated
 };
 
 RowEvaluator::RowEvaluator(const input::Document& document, std::vector<Fitted> fitted,

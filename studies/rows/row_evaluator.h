@@ -1,5 +1,5 @@
-// A scenario's rows, evaluated: one strategy at one sweep point each, with the values that a
-// calibration has fitted, and beside it what was published for it.
+// Evaluates a scenario's rows: one strategy at one sweep point each, with the values that a
+// calibration has fitted, and the published figure of the row.
 #pragma once
 
 #include <memory>
@@ -20,43 +20,43 @@ struct RowKey {
   std::string strategy;
 };
 
-// "cluster.nodes = 4, cluster.gpus_per_node = 8": for people, and behind a row's strategy.
+// Returns "cluster.nodes = 4, cluster.gpus_per_node = 8", for messages and for the names of rows.
 std::string point_text(const SweepPoint& point);
 std::string name_of(const RowKey& key);
 
-// Whether a row's sweep point has all of the values in `part`.
+// Returns true if a row's sweep point has all of the values in `part`.
 bool lies_at(const SweepPoint& point, const SweepPoint& part);
 
-// The published figure of a row: all of the published sweep values must be the row's.
+// Returns the published figure of a row: all of its sweep values must be the row's.
 std::optional<Published> published_for(const Scenario& scenario, const RowKey& key);
 
-// Relative error of a prediction against the first figure that was published for it.
+// Returns the relative error of a prediction against the row's first published figure.
 std::optional<double> relative_error(const Row& row);
 
-// Throws InputError, naming the point, where its values make the scenario wrong.
+// Returns the scenario at a point. Throws InputError, naming the point, if that makes it wrong.
 Scenario at_point(input::Document document, const SweepPoint& point);
 
-// The document for at_point: each point copies and judges all of it, and needs no sweep of its own
-// unless something else in the document refers to it.
+// Returns the document for at_point. Each point copies and checks all of it; the sweep is dropped
+// unless another part of the document refers to it.
 input::Document without_sweep(input::Document document);
 
-// The document with the fitted values that hold at a sweep point.
+// Returns the document with the fitted values that hold at a sweep point.
 input::Document with_fitted(input::Document document, const std::vector<Fitted>& fitted,
                             const SweepPoint& point);
 
-// Evaluates rows. The point at hand is kept, its baseline and costs too: rows of one point should
-// come one after the other.
+// Evaluates rows. Stores the current point with its baseline and costs, so rows of one point should
+// be consecutive.
 class RowEvaluator {
  public:
-  // `fit_errors`: of the fitted values; nothing: rows without intervals and lower bounds, for fits
-  // that evaluate the same row many times.
+  // Stores the inputs. `fit_errors`: those of the fitted values; nullopt: rows without intervals
+  // and lower bounds, for fits that evaluate the same row many times.
   RowEvaluator(const input::Document& document, std::vector<Fitted> fitted, ExecutorFactory factory,
                std::optional<FitErrors> fit_errors);
   ~RowEvaluator();
   RowEvaluator(const RowEvaluator&) = delete;
   RowEvaluator& operator=(const RowEvaluator&) = delete;
 
-  // Its plan and timeline go to `traced` where that is given.
+  // Evaluates a row; writes its plan and timeline to `traced`, if given.
   Row cost(const RowKey& key, Traced* traced = nullptr);
 
  private:
@@ -66,20 +66,19 @@ class RowEvaluator {
   std::vector<Fitted> fitted_;
   ExecutorFactory factory_;
   std::optional<FitErrors> fit_errors_;
-  std::unique_ptr<PointStudy> study_;  // of the point at hand
+  std::unique_ptr<PointStudy> study_;  // study of the current point
 };
 
-// Timelines of what somebody wants to look at: strategies of a scenario at any one of its sweep
-// points, on any of the ranks.
-// All of it is there: the sweep point, strategies of these names, and as many ranks at that point.
+// Choice of timelines: strategies of a scenario at any of its sweep points, on any ranks.
+// Requires that the sweep point, strategies of these names and that number of ranks exist.
 struct TraceChoice {
   SweepPoint point;
   std::vector<std::string> strategies;
-  std::vector<int> ranks;  // empty: those that the executor shows by itself
+  std::vector<int> ranks;  // empty: those that the executor shows by default
 };
 
-// The workload and the timelines of the choice, in the name of the report of the scenario in
-// `document`, whose fitted values hold here too; it has no rows.
+// Returns the workload and the timelines of the choice as a report without rows, named as `report`,
+// which is that of the scenario in `document`. Its fitted values apply.
 Report chosen_timelines(const input::Document& document, const TraceChoice& choice,
                         const ExecutorFactory& factory, const Report& report);
 

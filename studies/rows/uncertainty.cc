@@ -29,8 +29,8 @@ bool of_network(Uncertainty uncertainty) {
   return uncertainty == Uncertainty::kLatency || uncertainty == Uncertainty::kBandwidth;
 }
 
-// How much of a collective's uncertainty is that of small messages; the squares of this and of the
-// other part add up to one. Protocols change in between, so the two are taken to be independent.
+// Returns the share of small messages in a collective's uncertainty; squares of this and of the
+// large part add up to one. Protocols change in between, so both are assumed to be independent.
 double small_part(double bytes) {
   constexpr double kSmall = 64.0 * kKiB;
   constexpr double kLarge = 16.0 * kMiB;
@@ -38,22 +38,22 @@ double small_part(double bytes) {
   return std::cos(std::clamp(place, 0.0, 1.0) * std::numbers::pi / 2);
 }
 
-// What nothing was measured for: a model's times are given by somebody who measured them, or follow
-// from operators or FLOPs and a rate that was guessed. Of operators on the kinds of device that
-// published runs speak of, tests/hardware/reached_test.cc says how far such are off.
-constexpr double kMeasuredUnknown = 0.1;  // a calibration that does not say
+// Spreads without measurements. A model's times are measured elsewhere, or computed from operators
+// or FLOPs and a guessed rate. tests/hardware/reached_test.cc gives the errors of operators' times
+// on devices of published runs.
+constexpr double kMeasuredUnknown = 0.1;  // calibration without a given spread
 constexpr double kTimedComputation = 0.03;
 constexpr double kRatedComputation = 0.25;
 constexpr double kRatedOperators = 0.14;
 constexpr double kDeviceSpread = 0.3;
-constexpr double kFrameworkSpread = 0.3;    // of an overhead that is given
-constexpr double kFrameworkUnknown = 0.03;  // of a step, where none is given: it can only cost
-// What the model leaves out in a row of its own, of the step and of its exposed communication: live
+constexpr double kFrameworkSpread = 0.3;    // relative, for a given overhead
+constexpr double kFrameworkUnknown = 0.03;  // share of a step, if none is given: it can only add
+// Error of the model in each row, as a share of the step and of its exposed communication: live
 // runs on known links err by 1 % in the median and 4 % at the 90th percentile.
 constexpr double kOwnStep = 0.008;
 constexpr double kOwnExposed = 0.03;
 
-// How many nodes a group spans, and whether it has one GPU of each.
+// Returns the number of nodes that a group spans, and true if it has one GPU of each.
 std::pair<int, bool> nodes_of(const Cluster& cluster, const collective::Groups& groups) {
   int count = 0;
   for (int m = 0, last = -1; m < groups.size; ++m) {
@@ -77,10 +77,10 @@ GuessedKind guessed_kind_of(const Cluster& cluster, const collective::Collective
   return all ? GuessedKind::kAcross : GuessedKind::kAcrossHalf;
 }
 
-// Returns the part of the squares of large messages' doubt that is this kind's own, by judgement:
-// no table was fitted. On two nodes nearly all of it is the graph that NCCL's search finds, as a
-// tree sends half of a ring's bytes through a port. Inside a node links and switches differ by kind
-// of collective. Elsewhere an all-reduce and its halves are about as wrong as each other.
+// Returns the part of the squares of large messages' uncertainty that only this kind has, by
+// judgement: no table was fitted. On two nodes nearly all of it is the graph that NCCL's search
+// finds, as a tree sends half of a ring's bytes through a port. Inside a node links and switches
+// differ by kind of collective. Elsewhere an all-reduce and its halves have similar errors.
 double apart(GuessedKind way) {
   constexpr double kGraph = 0.8, kInsideNodes = 0.5, kAcrossNodes = 0.1;
   if (way == GuessedKind::kTreeOfTwo) return kGraph;
@@ -88,20 +88,20 @@ double apart(GuessedKind way) {
                                                                         : kAcrossNodes;
 }
 
-// What of the rated bandwidth is said to be reached: so much of what data sheets promise too much
-// is taken off already.
+// Returns the given share of the rated bandwidth, which already covers part of data sheets'
+// optimism.
 double reached_share(const Cluster& cluster) {
   double share = 1;
   for (const Tier& tier : cluster.tiers) share = std::min(share, tier.efficiency);
   return share;
 }
 
-// The end of the interval of log(true time / said time) of links as given, for as many deviations.
+// Returns an end of the interval of log(true / predicted time) of given links, at `deviations`.
 double end_of_links(const Cluster& cluster, double bytes, double deviations) {
   const collective::Prior prior = collective::links_prior(bytes);
   const double small = small_part(bytes);
   const double large = std::sqrt(1 - small * small);
-  // Who measured what links carry knows what large messages take.
+  // Measured links determine the time of large messages.
   if (std::ranges::all_of(cluster.tiers, &Tier::measured)) {
     return small * prior.bias +
            deviations * std::hypot(small * prior.spread, large * kMeasuredUnknown);
@@ -111,7 +111,7 @@ double end_of_links(const Cluster& cluster, double bytes, double deviations) {
 
 struct ShiftedNetwork {
   Cluster cluster;
-  collective::LinkShift shift;  // of its links
+  collective::LinkShift shift;  // shift of its links
 };
 
 // Returns the network with small, or with large, messages at one end of their likely range.
@@ -120,7 +120,7 @@ ShiftedNetwork shifted_network(const Cluster& cluster, bool small, double deviat
                                std::optional<double> fit_errors) {
   Cluster moved = cluster;
   collective::LinkShift shift{.from = cluster.tiers};
-  // Links that carry what was calibrated are known as well as that.
+  // Calibrated links have the calibration's spread.
   const std::optional<double> known = fit_errors           ? fit_errors
                                       : cluster.cost_model ? std::optional(kMeasuredUnknown)
                                                            : std::nullopt;
@@ -162,7 +162,7 @@ ShiftedNetwork shifted_network(const Cluster& cluster, bool small, double deviat
   return {std::move(moved), std::move(shift)};
 }
 
-// The network with large messages of one kind at one end of what is this kind's own.
+// Returns the network with large messages of one kind at one end of that kind's own interval.
 Cluster with_way_moved(const Cluster& cluster, GuessedKind way, double deviations) {
   Cluster moved = cluster;
   const auto as_given = std::make_shared<const Cluster>(cluster);
@@ -178,9 +178,8 @@ Cluster with_way_moved(const Cluster& cluster, GuessedKind way, double deviation
   return moved;
 }
 
-// What copies into buckets and back take at one end of what is likely, as a share of what they are
-// said to take. Copies that a profiler saw wait for the host may really take no more than their
-// kernels.
+// Returns the likely time of copies into and out of buckets at one end, as a share of the predicted
+// time. Copies that a profiler saw wait for the host may take only their kernels' time.
 double copies_at(const Workload& workload, double deviations) {
   if (!workload.copies_measured) return std::exp(deviations * kDeviceSpread);
   const double spread = std::exp(deviations * kTimedComputation);
@@ -190,8 +189,8 @@ double copies_at(const Workload& workload, double deviations) {
   return std::min(spread, workload.copy_kernels / all);
 }
 
-// What the step's operators take, over what they are said to, where the host takes so long for each
-// kernel. 1 where launches are not the ones that are assumed.
+// Returns the time of the step's operators with this launch time, over the predicted one. 1 if
+// launches are not the assumed ones.
 double hosted(const Scenario& scenario, Seconds launch) {
   const Workload& workload = scenario.workload;
   Device device = scenario.cluster.device;
@@ -201,7 +200,7 @@ double hosted(const Scenario& scenario, Seconds launch) {
   return operators::evaluate_operators(workload.operators, device).all() / said;
 }
 
-// What computation takes at one end of what is likely, over what it is said to.
+// Returns the likely time of computation at one end, over the predicted one.
 double computation_at(const Scenario& scenario, const FitErrors& fit_errors, double deviations) {
   const Workload& workload = scenario.workload;
   if (fit_errors.computation || !workload.rated_times) {
@@ -265,7 +264,7 @@ double chance_shorter(Seconds first, const Sensitivity& first_sensitivity, Secon
                       const Sensitivity& second_sensitivity) {
   const double ratio = second / first;
   const Interval interval = ratio_interval(ratio, second_sensitivity, first_sensitivity);
-  // The side of the interval that reaches for one decides how likely it is to be crossed.
+  // The side of the interval towards 1 determines the chance of crossing it.
   const double room = ratio > 1 ? std::log(ratio / interval.low) : std::log(interval.high / ratio);
   if (room <= 0) return ratio > 1 ? 1 : ratio < 1 ? 0 : 0.5;
   return normal_distribution(std::log(ratio) * kHeldDeviations / room);
@@ -292,8 +291,8 @@ std::pair<Uncertainty, double> widest(const Sensitivity& sensitivity) {
   return {widest, all > 0 ? most * most / all : 0};
 }
 
-// The scenario with one input moved: a network or a device of its own, and factors for what the
-// plan computes.
+// The scenario with one input shifted: another network or device, and factors of the plan's
+// computation.
 class Uncertainties::Shifted {
  public:
   Shifted(std::shared_ptr<collective::CostCache> cache, Device device)
@@ -307,7 +306,7 @@ class Uncertainties::Shifted {
     device_.sums /= factor;
   }
 
-  // The time that either side loses during overlap, by this factor.
+  // Multiplies the time that either side loses during overlap by this factor.
   void move_overlap(double factor) {
     constexpr double kMostLost = 0.99;
     Overlap& overlap = device_.overlap;
@@ -356,7 +355,7 @@ Uncertainties::Shifted& Uncertainties::shifted(Uncertainty uncertainty, bool slo
   auto& known = shifted_[place_of(uncertainty)][slower ? 1 : 0];
   if (known) return *known;
   const double deviations = slower ? kHeldDeviations : -kHeldDeviations;
-  // What is computed differs plan by plan: the network's costs hold for all of those.
+  // Computation differs per plan; the network's costs hold for all plans.
   std::shared_ptr<collective::CostCache> cache = cache_;
   if (of_network(uncertainty)) {
     const ShiftedNetwork moved = shifted_network(
@@ -378,7 +377,7 @@ Uncertainties::Shifted& Uncertainties::shifted(Uncertainty uncertainty, bool slo
   return *known;
 }
 
-// Whether the times of what NCCL runs are guesses.
+// Returns true if the times of NCCL's collectives are guesses.
 bool Uncertainties::guesses() const {
   const Cluster& cluster = scenario_.cluster;
   return !fit_errors_.network && !cluster.cost_model && cluster.library == Library::kNccl;
@@ -419,9 +418,9 @@ Seconds Uncertainties::step_with(const Strategy& strategy, Uncertainty uncertain
   return step(strategy, shifted(uncertainty, slower));
 }
 
-// The share of a step by which it may be longer or shorter than said. An overhead that is given may
-// be off either way, one that nobody gave can only cost. Where a calibration fitted all that a step
-// costs, rows that it did not see differ either way.
+// Returns the likely change of a step as a share. A given overhead may be off either way; an
+// unknown one can only add. After a calibration of all costs of a step, other rows may differ
+// either way.
 Interval Uncertainties::framework_share(Seconds step) const {
   const bool alone = scenario_.cluster.ranks() == 1;
   const Seconds overhead =
@@ -433,8 +432,8 @@ Interval Uncertainties::framework_share(Seconds step) const {
   return {-kHeldDeviations * spread, kHeldDeviations * (unknown ? kFrameworkUnknown : spread)};
 }
 
-// How far steps are from this one where flows are hashed by other seeds: the root of the mean
-// square. Nobody knows the seed of the switches.
+// Returns the root mean square deviation of steps from this one if flows are hashed by other seeds.
+// The switches' seed is unknown.
 double Uncertainties::collisions(const Strategy& strategy, Seconds plain) {
   constexpr std::uint64_t kSeeds = 4;
   const Cluster& given = scenario_.cluster;
@@ -457,8 +456,8 @@ double Uncertainties::collisions(const Strategy& strategy, Seconds plain) {
 
 namespace {
 
-// The same job with fewer micro-batches a step, as many beyond whole turns of its pipeline; nothing
-// where they are few already. All beyond the first few take alike long, whatever is off.
+// Returns the same job with fewer micro-batches per step and the same remainder over its pipeline;
+// nullopt if they are few. All beyond the first few take equal times, whatever input is off.
 std::optional<Scenario> shortened(const Scenario& scenario) {
   constexpr std::int64_t kFew = 256;
   const std::int64_t stages = scenario.workload.parallel.pipeline;

@@ -21,7 +21,7 @@
 namespace syncline::measure {
 namespace {
 
-// Figures as bytes: written behind each other, or read back in the same order.
+// Figures as bytes, concatenated, written and read in the same order.
 class RowBytes {
  public:
   RowBytes() = default;
@@ -56,7 +56,7 @@ class RowBytes {
     travel(count);
     for (std::size_t i = 0; i < count; ++i) each(reads_ ? parts.emplace_back() : parts[i]);
   }
-  // To the end.
+  // Writes or reads the text up to the end.
   void rest(std::string& text) {
     if (reads_) {
       text = bytes_.substr(at_);
@@ -92,7 +92,7 @@ void travel(Row& row, RowBytes& bytes) {
   bytes.rest(row.executor);
 }
 
-// The error of the refit that left the row out, beside it.
+// Adds the error of the refit that left the row out.
 void add_left_out_error(const std::vector<Split>& splits, Row& row) {
   for (const auto& split : splits) {
     for (const auto& left : split.rows) {
@@ -114,7 +114,7 @@ std::vector<std::string> sources_of(const Scenario& scenario) {
   return sources;
 }
 
-// Names of the strategies that become rows.
+// Returns the names of the strategies that become rows.
 std::unordered_set<std::string_view> names_of_rows(const Scenario& scenario,
                                                    const StudyOptions& options) {
   std::unordered_set<std::string_view> names(options.only.begin(), options.only.end());
@@ -129,7 +129,7 @@ std::unordered_set<std::string_view> names_of_rows(const Scenario& scenario,
   return names;
 }
 
-// Everything that a report says besides its rows.
+// Returns a report without its rows.
 Report head_of(const input::Document& document, const Scenario& scenario,
                const StudyOptions& options) {
   Report report;
@@ -156,8 +156,8 @@ Report head_of(const input::Document& document, const Scenario& scenario,
   return report;
 }
 
-// The rows that are wanted, in the report's order: point by point, the strategies at each. Made
-// when they are asked for, as there may be millions.
+// Keys of the requested rows in the report's order: point by point, the strategies at each.
+// Computed on demand, as there may be millions.
 class RowKeys {
  public:
   RowKeys(const Scenario& scenario, const StudyOptions& options)
@@ -183,7 +183,7 @@ class RowKeys {
   std::vector<std::string> strategies_;
 };
 
-// Evaluates rows, here or elsewhere, and hands them on in order.
+// Evaluates rows, here or in other processes, and passes them on in order.
 class RowWork {
  public:
   RowWork(const input::Document& document, const Scenario& scenario, const StudyOptions& options,
@@ -194,8 +194,8 @@ class RowWork {
         keys_(scenario, options),
         evaluator_(document, report.fitted, options.make_executor, report.fit_errors) {}
 
-  // Whether all of them were evaluated. What is traced is evaluated here: plans and timelines do
-  // not travel. The rest goes where the options say.
+  // Returns true if all rows were evaluated. Traced rows are evaluated here, since plans and
+  // timelines are not sent between processes; the options place the others.
   bool all() {
     const std::size_t traced = options_.trace ? keys_.of_a_point() : 0;
     if (!here(0, traced, true)) return false;
@@ -203,7 +203,7 @@ class RowWork {
   }
 
  private:
-  // One after the other; false where it was interrupted.
+  // Evaluates rows one by one; false if interrupted.
   bool here(std::size_t first, std::size_t end, bool trace) {
     for (std::size_t i = first; i < end; ++i) {
       if (options_.interrupted()) return false;
@@ -215,8 +215,8 @@ class RowWork {
     return true;
   }
 
-  // Those from `first` on, by options.parallel_map. What evaluation found out travels as bytes;
-  // what the document knows is put beside it here.
+  // Evaluates rows from `first` on by options.parallel_map. Results of evaluation arrive as bytes;
+  // the document's facts are added here.
   bool elsewhere(std::size_t first) {
     std::size_t next = first;
     const auto take = [&](const std::string& bytes) {
@@ -256,10 +256,10 @@ class RowWork {
   const StudyOptions& options_;
   Report& report_;
   const RowKeys keys_;
-  RowEvaluator evaluator_;  // in each process that evaluates, its own copy
+  RowEvaluator evaluator_;  // each evaluating process has its own copy
 };
 
-// Rows that differ in their nodes alone tell how well the job scales. Each rank has as much to do.
+// Computes the scaling efficiency of rows that differ only in nodes. Each rank has the same work.
 void add_efficiency(std::vector<Row>& rows) {
   const auto key = [](const Row& row) {
     std::string text = row.strategy;
@@ -286,8 +286,7 @@ void add_efficiency(std::vector<Row>& rows) {
 Report run_study(const input::Document& document, const StudyOptions& options) {
   const Scenario scenario = input::parse_scenario(document);
   Report report = head_of(document, scenario, options);
-  // Every point is validated before the first is evaluated: a mistake in the last one costs no
-  // time.
+  // Every point is validated before the first evaluation: a mistake in the last one costs no time.
   report.warnings =
       warnings_of(document, scenario, Sweep(scenario), options.interrupted, options.judging);
   report.complete = !options.interrupted();

@@ -1,5 +1,5 @@
-// A study: a scenario carried out. Every strategy at every sweep point becomes a row; a calibration
-// fits its parameters first.
+// A study: every strategy of a scenario at every sweep point becomes a row; a calibration fits its
+// parameters first.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace syncline::measure {
 
-// Of the sweep's points number, number + count, number + 2 count, ..., counted from 1.
+// The sweep's points number, number + count, number + 2 count, ..., counted from 1.
 struct Part {
   std::size_t number = 1;
   std::size_t count = 1;
@@ -21,45 +21,43 @@ struct Part {
 
 struct StudyOptions {
   std::string executor = "model";
-  ExecutorFactory make_executor;  // of that name
-  // The calibration's fit runs on the model, whichever executor evaluates the rows.
+  ExecutorFactory make_executor;  // factory of that executor
+  // The calibration's fit uses the model, whichever executor evaluates the rows.
   bool trace = false;  // keep plans and timelines of the first sweep point
-  // Called after each sweep point that has been validated, with the number done and wanted, and
-  // once all of them have been and nothing has been evaluated yet.
+  // Called after each validated sweep point with the numbers done and in all; `judged` is called
+  // after the last one, before any evaluation.
   std::function<void(std::size_t, std::size_t)> judging = [](std::size_t, std::size_t) {};
   std::function<void()> judged = [] {};
-  // Called after each row with the number of rows done and wanted.
+  // Called after each row with the numbers of rows done and in all.
   std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
-  // Strategies that become rows, beside the baseline and those with published rows that the
+  // Strategies that become rows, in addition to the baseline and those with published rows that the
   // scenario is calibrated on; empty: all.
   std::vector<std::string> only;
-  Part part;  // of the sweep becomes rows; all of it is validated
-  // Asked between rows; true ends the study with the rows so far.
+  Part part;  // part of the sweep that becomes rows; all of it is validated
+  // Called between rows; true ends the study with the rows so far.
   std::function<bool()> interrupted = [] { return false; };
-  // Takes the rows, in order, each as soon as it and all before it are evaluated; the report has
-  // none then, and a sweep of any size needs no more memory than a small one. None: the report
-  // keeps them.
+  // Receives the rows in order, each once it and all before it are evaluated. The report then has
+  // no rows, so memory does not grow with the sweep. Null: the report stores them.
   std::function<void(Row)> take_row;
-  // Costs the rows in other processes (run_jobs); empty: here, one after the other. The rows are
-  // the same. Those that it does not return are
-  // missing in the report, which is incomplete then.
+  // Evaluates the rows in other processes (run_jobs), with the same results; empty: here, one after
+  // the other. Rows that it does not return are missing in the report, which is then incomplete.
   run::ParallelMap parallel_map;
 };
 
-// Throws InputError where a sweep value or a calibrated value makes the scenario wrong.
+// Runs a study. Throws InputError if a sweep value or a calibrated value makes the scenario wrong.
 Report run_study(const input::Document& document, const StudyOptions& options);
 
-// What evaluation found out about a row, as bytes that another process can take up to the last bit.
+// Results of evaluation as bytes for another process, exact to the last bit.
 
-// Executor, metrics, speedup and buckets. What the scenario says of the row (its strategy, sweep
-// values, published figure) is not among them.
+// Returns executor, metrics, speedup and buckets as bytes, without the row's part of the scenario
+// (strategy, sweep values, published figure).
 std::string row_bytes(Row row);
-// Throws MachineError where the bytes are cut short.
+// Reads row_bytes. Throws MachineError if the bytes are cut short.
 Row row_from_bytes(const std::string& bytes);
 
-// Metrics alone; those of several rows may stand one behind the other.
+// Returns metrics as bytes; those of several rows may be concatenated.
 std::string metrics_bytes(const Metrics& metrics);
-// Throws MachineError where the bytes are cut short.
+// Reads metrics_bytes. Throws MachineError if the bytes are cut short.
 std::vector<Metrics> metrics_from_bytes(const std::string& bytes);
 
 }  // namespace syncline::measure

@@ -14,9 +14,9 @@
 namespace syncline::tune {
 namespace {
 
-constexpr std::size_t kSizesAsked = 24;  // of the curve, for each input at each end
+constexpr std::size_t kSizesAsked = 24;  // sizes of the curve, per input and end
 
-// The places of the curve that are evaluated again, the best among them.
+// Returns the indices of the curve to evaluate again, including the best.
 std::vector<std::size_t> places_asked(std::size_t count, std::size_t best) {
   std::vector<std::size_t> places = spread_over(count, kSizesAsked);
   places.push_back(best);
@@ -25,7 +25,7 @@ std::vector<std::size_t> places_asked(std::size_t count, std::size_t best) {
   return places;
 }
 
-// Every run of sizes of which none costs more than is called as good.
+// Returns every range of consecutive sizes that count as equally good.
 std::vector<SizeRange> as_good_on(const std::vector<CurvePoint>& curve, Seconds least) {
   std::vector<SizeRange> ranges;
   bool open = false;
@@ -38,7 +38,7 @@ std::vector<SizeRange> as_good_on(const std::vector<CurvePoint>& curve, Seconds 
   return ranges;
 }
 
-// One input at one end of its interval, and what each of the sizes asked takes then.
+// One input at one end of its interval, and the steps of the tested sizes then.
 struct Case {
   measure::Uncertainty uncertainty;
   bool slower;
@@ -67,7 +67,7 @@ void add_sizes(measure::Uncertainties& uncertainties, const Tuned& tuned, Certai
   const auto& curve = tuned.curve;
   certainty.as_good =
       as_good_on(curve, std::ranges::min(curve, {}, &CurvePoint::step_time).step_time);
-  // The best's own place, where it is one of the curve.
+  // Index of the best, if it is on the curve.
   const Fusion& fusion = tuned.winner().strategy.fusion;
   const auto own = std::ranges::find(curve, fusion.size, &CurvePoint::size);
   if (fusion.rule != Fusion::Rule::kSize || own == curve.end()) return;
@@ -90,7 +90,7 @@ using measure::FitErrors;
 using measure::Sensitivity;
 
 // log(rival / best) as a normal distribution: its mean, at least 0, and its deviation on the side
-// where the two change places.
+// on which the order changes.
 struct Race {
   double lead = 0;
   double deviation = 0;
@@ -104,13 +104,13 @@ Race race_of(Seconds best, const Sensitivity& best_sensitivity, Seconds rival,
   return {std::log(ratio), std::log(ratio / interval.low) / measure::kHeldDeviations};
 }
 
-// What a measurement takes away of it: by so much the mean of the lead is then spread.
+// Returns the deviation of the lead's mean after a measurement: the uncertainty that it removes.
 double told_by(const Race& now, const Race& after) {
   return std::sqrt(
       std::max(0.0, now.deviation * now.deviation - after.deviation * after.deviation));
 }
 
-// What that measurement is expected to save.
+// Returns the expected saving of that measurement.
 double saved_by(const Race& now, const Race& after) {
   const double told = told_by(now, after);
   if (told <= 0) return 0;
@@ -119,7 +119,7 @@ double saved_by(const Race& now, const Race& after) {
   return told * density - now.lead * normal_distribution(-z);
 }
 
-// That whoever leads after the measurement is the faster one, over all that it may tell.
+// Returns the chance that the leader after the measurement is faster, over all its outcomes.
 double chance_after(const Race& now, const Race& after) {
   const double told = told_by(now, after);
   constexpr int kPlaces = 41;
@@ -135,7 +135,7 @@ double chance_after(const Race& now, const Race& after) {
   return sum / weight;
 }
 
-// Of both plans' collectives: of one kind in one set of groups, all that they take and carry.
+// Collectives of both plans of one kind in one set of groups: total time, range of payloads.
 struct Exchange {
   collective::Collective first;
   Seconds time = 0;
@@ -169,19 +169,19 @@ std::string size_word(std::uint64_t bytes) {
   return std::to_string(bytes) + kUnits[unit];
 }
 
-// Whether nccl-tests has a program for it, which is called like it.
+// Returns true if nccl-tests has a program for this kind, with its name.
 bool has_test(collective::CollectiveKind kind) {
   using Kind = collective::CollectiveKind;
   return kind == Kind::kAllReduce || kind == Kind::kAllGather || kind == Kind::kReduceScatter;
 }
 
-// A rival and what the measurement makes of the race with it.
+// A rival, and the race with it before and after the measurement.
 struct Option {
   Probe what = Probe::kLogs;
   const Ranked* rival = nullptr;
   Race now, after;
   double saved = 0;
-  Sensitivity best, other;  // after it
+  Sensitivity best, other;  // after the measurement
 };
 
 bool possible(Probe what, const Scenario& scenario, const FitErrors& fit_errors) {
@@ -223,8 +223,8 @@ Certainty certainty_of(const Scenario& scenario, const measure::FitErrors& fit_e
 }
 
 FitErrors fit_errors_by(Probe probe, const FitErrors& before) {
-  // Of logs: what the cost model of a log leaves at its own count, and one run beside another; of
-  // steps and recordings: docs/calibrate.md, docs/record.md.
+  // Logs: error of a log's cost model at its own count, and the difference between two runs. Steps
+  // and recordings: docs/calibrate.md, docs/record.md.
   constexpr double kLogs = 0.10, kTimed = 0.03, kFramework = 0.01;
   FitErrors fit_errors = before;
   if (probe == Probe::kLogs) {
@@ -259,7 +259,7 @@ std::string log_command(const Scenario& scenario, const Strategy& one, const Str
   const bool inside = groups.member_step == 1 && groups.size <= cluster.gpus_per_node;
   const int nodes = inside ? 1 : cluster.nodes;
   const int each = inside ? groups.size : cluster.gpus_per_node;
-  // Groups that cross the nodes side by side share their ports: all of them together.
+  // Parallel groups across the nodes share their ports: all of them count together.
   const Bytes beside = inside ? 1 : groups.count;
   const auto whole = [&](Bytes bytes) {
     return static_cast<std::uint64_t>(std::max<Bytes>(bytes, 4) * beside);
@@ -309,7 +309,7 @@ std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
   }
   if (options.empty()) return std::nullopt;
   const double worth = std::ranges::max_element(options, {}, &Option::saved)->saved;
-  // The cheapest comes first.
+  // Options are ordered by cost.
   const Option& chosen = *std::ranges::find_if(
       options, [&](const Option& option) { return option.saved >= kNearlyAll * worth; });
   const Seconds step = best.metrics.step_time, other = chosen.rival->metrics.step_time;

@@ -1,6 +1,5 @@
-// How sure the answer of a search is: what the best gains and how likely that is, which sizes of
-// buckets do as well, which of the inputs that may be off would change the choice, and what to
-// measure next.
+// Certainty of a search's answer: gain and chance of the best, the bucket sizes that do as well,
+// the uncertain inputs that would change the choice, and the next measurement.
 #pragma once
 
 #include <optional>
@@ -13,7 +12,7 @@
 
 namespace syncline::tune {
 
-// Sizes of which none costs more than this above the best of them are called as good.
+// Largest relative cost above the best size at which a size counts as equally good.
 inline constexpr double kAsGood = 0.01;
 
 // A range of sizes on the curve, both ends included.
@@ -22,34 +21,34 @@ struct SizeRange {
   Bytes high = 0;
 };
 
-// What becomes of the choice of a size with one input at the end of its 80 % interval.
+// Effect of one input, at an end of its 80 % interval, on the choice of a size.
 struct SizeSensitivity {
   measure::Uncertainty uncertainty = measure::Uncertainty::kLatency;
   bool slower = false;
-  Bytes best = 0;           // the size that would be best then
-  double lost_percent = 0;  // what the chosen size costs above it then
+  Bytes best = 0;           // the best size then
+  double lost_percent = 0;  // cost of the chosen size above `best` then
 };
 
 struct Certainty {
   measure::Sensitivity choice;
   measure::Sensitivity baseline;
-  measure::Interval step;          // 80 % of the step time of the best
-  measure::Interval gain;          // and of its speedup over the baseline
-  double chance = 0.5;             // that it beats the baseline
-  std::vector<SizeRange> as_good;  // all that are, in rising order
-  // The best's own, where it is one of the curve, and what it loses whatever input is off, the
-  // costliest first.
+  measure::Interval step;          // 80 % interval of the best's step time
+  measure::Interval gain;          // 80 % interval of its speedup over the baseline
+  double chance = 0.5;             // chance that it beats the baseline
+  std::vector<SizeRange> as_good;  // all of them, in rising order
+  // Size of the best, if it is on the curve, and its losses per uncertain input, the costliest
+  // first.
   std::optional<Bytes> size;
   std::vector<SizeSensitivity> size_sensitivities;
 };
 
-// Of what a search found on this scenario; fills the intervals of the ranking and the losses of the
-// defaults.
+// Returns the certainty of a search's result on this scenario. Fills in the intervals of the
+// ranking and the losses of the defaults.
 Certainty certainty_of(const Scenario& scenario, const measure::FitErrors& fit_errors, Tuned& tuned,
                        std::vector<FrameworkDefault>& defaults);
 
-// The cheapest measurement that would settle a choice: by value of information, the share of a step
-// that is expected to be saved by choosing after it rather than now (normal logarithms).
+// The cheapest measurement that would settle a choice, by value of information: the expected share
+// of a step saved by choosing after it rather than now (normal logarithms).
 
 enum class Probe {
   kLogs,    // nccl-tests with the sizes and counts of the two plans: some seconds, no job
@@ -57,31 +56,31 @@ enum class Probe {
   kRecord,  // a recorded job (`record`)
 };
 
-// What a measurement leaves open: these standard deviations, of log(true / said), in place of what
-// was assumed. tests/tune/next_measurement_test.cc makes the first of logs that are here.
+// Returns the errors left after a measurement: standard deviations of log(true / predicted).
+// tests/tune/next_measurement_test.cc derives the first from logs of the repository.
 measure::FitErrors fit_errors_by(Probe probe, const measure::FitErrors& before);
-// And the scenario of which that is asked.
+// Returns the scenario after a measurement, which may narrow the spread of the overlap.
 Scenario measured_scenario(Probe probe, const Scenario& scenario);
 
 struct NextMeasurement {
   Probe what = Probe::kLogs;
-  std::string choice, rival;  // the best, and the strategy that it may not be faster than
-  double saved = 0;           // share of a step, expected
-  double chance = 0;          // that the best is the faster one, now
-  double chance_after = 0;    // that whichever is then taken is
-  // 80 % of the best's step and of its speedup over the rival, where the prediction is right.
+  std::string choice, rival;  // the best, and a strategy that may be faster
+  double saved = 0;           // expected share of a step
+  double chance = 0;          // chance now that `choice` is faster than `rival`
+  double chance_after = 0;    // chance that the one taken then is faster
+  // 80 % intervals of the best's step and of its speedup over the rival, for a right prediction.
   measure::Interval step_now, step_after, gain_now, gain_after;
-  std::string command;  // the line to run; of steps none
+  std::string command;  // command to run; empty for steps
 };
 
-// Nothing where the choice is clear (95 % and more), or no measurement is worth half a percent of a
-// step.
+// Returns the next measurement; nullopt if the choice is clear (95 % and more), or no measurement
+// is worth half a percent of a step.
 std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
                                                 const measure::FitErrors& fit_errors,
                                                 const Tuned& tuned);
 
-// The nccl-tests of the collective that takes most of both plans' time: sizes as powers of two that
-// hold all of its payloads. Empty where they have none.
+// Returns the nccl-tests command for the collective that takes most of both plans' time. Its sizes
+// are powers of two around all payloads. Empty if the plans have no such collective.
 std::string log_command(const Scenario& scenario, const Strategy& one, const Strategy& other);
 
 }  // namespace syncline::tune

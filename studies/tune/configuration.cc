@@ -23,15 +23,15 @@
 namespace syncline::tune {
 namespace {
 
-// Buckets of more gradients than that end where the dynamic programme is asked to look: at so many
-// places, evenly spread.
+// Most places at which the dynamic programme may end buckets; of more gradients, places are evenly
+// spread.
 constexpr std::size_t kMostEnds = 2000;
 
-// Sizes whose costs are known: so many evenly in each doubling.
+// Sizes with known costs: evenly spaced points in each doubling.
 constexpr int kSizesADoubling = 128;
 constexpr int kSizeBits = std::countr_zero(static_cast<unsigned>(kSizesADoubling));
 
-// The last such size that is no larger than `bytes`, by its number.
+// Returns the index of the largest such size up to `bytes`.
 std::size_t size_at_or_below(Bytes bytes) {
   const auto size = static_cast<std::uint64_t>(std::max<Bytes>(1, bytes));
   const int doubling = static_cast<int>(std::bit_width(size)) - 1;
@@ -46,8 +46,8 @@ Bytes known_size(std::size_t number) {
   return std::max<Bytes>(1, shift >= 0 ? size << shift : size >> -shift);
 }
 
-// The busiest link's time for a byte of payload that goes through all of an exchange's collectives,
-// with the payload of `bytes`; 0 where a pipelined algorithm makes it depend on the size.
+// Returns the busiest link's time per byte of payload over all of an exchange's collectives, at a
+// payload of `bytes`; 0 if a pipelined algorithm makes it depend on the size.
 double busiest_link(const plan::Route& route, double bytes, collective::CostCache& cache) {
   std::vector<const collective::CollectiveCost*> costs;
   std::vector<std::vector<double>> by_kind;
@@ -73,7 +73,7 @@ double busiest_link(const plan::Route& route, double bytes, collective::CostCach
 
 constexpr Seconds kNever = std::numeric_limits<double>::infinity();
 
-// Follows the choices back from the last gradient.
+// Returns the ends, following the choices back from the last gradient.
 std::vector<std::size_t> ends_of(const std::vector<std::size_t>& begin_of_last) {
   std::vector<std::size_t> ends;
   for (std::size_t i = begin_of_last.size() - 1; i > 0; i = begin_of_last[i]) ends.push_back(i - 1);
@@ -83,14 +83,14 @@ std::vector<std::size_t> ends_of(const std::vector<std::size_t>& begin_of_last) 
 
 }  // namespace
 
-// Gradients 0..L-1 become ready in this order. A bucket is a run of them, released when its last
-// one is ready; buckets go one after the other over one stream. C[i], the earliest time at which
-// the first i gradients can have been exchanged, follows from
+// Finds the best buckets. Gradients 0..L-1 become ready in this order. A bucket is a run of them,
+// released when its last one is ready; one stream sends buckets one after the other. C[i], the
+// earliest time at which the first i gradients are exchanged, follows from
 //   C[0] = 0,   C[i] = min over j < i of max(C[j], ready[i-1]) + cost(j, i),
-// because a prefix matters only through its finish. Exact for every cost of a run; with an affine
-// one (latency + bytes * rate) no grouping that is not contiguous, and no other order, is better:
-// moving a gradient from a later bucket to an earlier-released one never raises a suffix sum.
-// Costs that depend on what other streams do are outside this page.
+// because a prefix matters only through its finish. Exact for every cost of a run. With an affine
+// cost (latency + bytes * rate) other orders and groupings that are not contiguous are no better:
+// moving a gradient from a later bucket to an earlier-released one never raises a suffix sum. Costs
+// that depend on other streams are not covered.
 FusionPlan best_fusion(const std::vector<Seconds>& ready, const RunCost& cost) {
   const std::size_t count = ready.size();
   std::vector<Seconds> finish(count + 1, 0);
@@ -118,7 +118,7 @@ Configuration::Configuration(const Scenario& scenario, Strategy strategy,
   for (const auto& tensor : workload.tensors) tensors_.push_back(&tensor);
   for (const auto& buffer : workload.buffers) tensors_.push_back(&buffer);
 
-  // The plan without fusion says who travels, in which order, and when each is ready.
+  // The plan without fusion gives the exchanged tensors, their order, and the time each is ready.
   Strategy alone = strategy_;
   set_fusion(alone, {});
   alone.fusion.align = strategy_.fusion.align;
@@ -138,8 +138,8 @@ bool Configuration::rules_out(const Strategy& strategy) const {
   return input::conflict_of(strategy, scenario_.workload, scenario_.cluster).has_value();
 }
 
-// When each bucket of the plan without fusion may set out: walked along the compute stream, with
-// stragglers and encoding, but without what a launch of an encoder adds for each bucket.
+// Returns the time at which each bucket of the plan without fusion is ready: along the compute
+// stream with stragglers and encoding, but without an encoder's launches per bucket.
 std::vector<Seconds> Configuration::ready_times(const plan::Plan& plan) {
   const double stretch = run::expected_slowest(cluster().jitter, plan);
   std::vector<Seconds> ready(plan.buckets.size(), 0);
@@ -152,7 +152,7 @@ std::vector<Seconds> Configuration::ready_times(const plan::Plan& plan) {
     if (const auto* busy = std::get_if<plan::Busy>(&op.work)) {
       if (busy->reason == plan::Busy::Reason::kHost) clock += busy->seconds;
       if (busy->reason == plan::Busy::Reason::kEncode) {
-        // A launch a bucket depends on the fusion; the traffic does not.
+        // Launches per bucket depend on the fusion; the traffic does not.
         encoded += std::max(0.0, busy->seconds - encode_launches());
         bucket = busy->bucket;
       }
@@ -166,12 +166,12 @@ std::vector<Seconds> Configuration::ready_times(const plan::Plan& plan) {
     computed_ = clock;
   }
   tail_ = clock - computed_;
-  // On one stream an exchange holds the computation up, so that all of it comes first or later.
+  // On one stream an exchange blocks the computation, so that all of it comes first or later.
   if (!strategy_.overlap) std::fill(ready.begin(), ready.end(), computed_);
   return ready;
 }
 
-// What a fusion rule may group: dense gradients, each a bucket of its own in this plan.
+// Finds the tensors that a fusion rule may group: dense gradients, each a bucket in this plan.
 void Configuration::find_candidates(const plan::Plan& plan, const std::vector<Seconds>& ready) {
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
     const plan::Bucket& bucket = plan.buckets[b];
@@ -182,12 +182,12 @@ void Configuration::find_candidates(const plan::Plan& plan, const std::vector<Se
   }
 }
 
-// Where the recurrence of the dynamic programme (a bucket begins when it is ready and the one
-// before it has ended) is the whole truth about a step.
+// Decides whether the recurrence of the dynamic programme describes a step exactly: a bucket begins
+// when it is ready and the previous one has ended.
 void Configuration::judge_exactness(const plan::Plan& plan, std::size_t phases) {
-  // In two halves, across steps or by priority a bucket's place in line is not its readiness; its
-  // copies and the host's waiting delay the gradients behind it; updates between buckets and a mean
-  // over several phases are not in the recurrence; nor are the stages of a pipeline.
+  // In two halves, across steps or by priority, buckets are not in order of readiness; copies and
+  // the host's waits delay later gradients. The recurrence excludes updates between buckets, a mean
+  // over several phases, and pipelines.
   simple_ = input::in_order_of_readiness(strategy_) && phases == 1 &&
             single_.size() == plan.buckets.size() && !scenario_.workload.parallel.whole_job();
   // Buckets of several formats cannot all be joined.
@@ -197,14 +197,14 @@ void Configuration::judge_exactness(const plan::Plan& plan, std::size_t phases) 
     simple_ &= bucket.dtype == first.dtype && bucket.codec == first.codec;
     encodes |= bucket.codec != nullptr;
   }
-  // What exchanges cost the computation beside them delays the gradients behind.
+  // Slowdown of computation by exchanges delays later gradients.
   const bool slowed = strategy_.overlap && cluster().device.overlap.any();
   exact_ = simple_ && !slowed && single_.size() <= kMostExact &&
            (strategy_.streams == 1 || !strategy_.overlap) &&
            (!encodes || !strategy_.overlap || encode_launches() == 0);
 }
 
-// Room for the costs of runs or of sizes, and what the busiest link takes for a byte, for bounds.
+// Allocates costs of runs or sizes, and computes the busiest link's time per byte for bounds.
 void Configuration::prepare_costs() {
   low_rank_ =
       std::ranges::any_of(single_, [](const auto& bucket) { return !bucket.factors.empty(); });
@@ -234,7 +234,7 @@ Seconds Configuration::encode_launches() const {
 
 plan::Bucket Configuration::joined(std::size_t first, std::size_t end) const {
   plan::Bucket bucket = single_[first];
-  // A codec of low rank compresses a bucket where it does any of its tensors.
+  // A low-rank codec compresses a bucket if it compresses any of its tensors.
   for (std::size_t i = first + 1; low_rank_ && i < end; ++i) {
     for (const auto& factors : single_[i].factors) bucket.factors.push_back(factors);
     if (!bucket.factors.empty() && bucket.codec == nullptr) bucket.codec = single_[i].codec;
@@ -260,7 +260,7 @@ Seconds Configuration::exchange_time(plan::Bucket bucket) const {
   return time;
 }
 
-// What a bucket between two known sizes takes at least: as long as the shorter of theirs.
+// Returns the least time of a bucket between two known sizes: the smaller of their times.
 Seconds Configuration::known_cost(Bytes bytes) const {
   const auto at = [this](std::size_t number) {
     Seconds& known = (*costs_)[number];
@@ -284,7 +284,7 @@ Seconds Configuration::known_cost(Bytes bytes) const {
 
 Seconds Configuration::cost(std::size_t first, std::size_t end) const {
   if (single_.size() > kMostExact) {
-    // What a codec of low rank sends follows from the tensors' shapes, not from their size.
+    // The payload of a low-rank codec depends on the tensors' shapes, not on their size.
     if (low_rank_) return exchange_time(joined(first, end));
     return known_cost(sums_[end].padded_bytes - sums_[first].padded_bytes);
   }
@@ -314,7 +314,7 @@ Seconds Configuration::step_time(Seconds finish) const {
 Seconds Configuration::bound(const GroupEnds& ends) const {
   if (!simple_) return lower_bound_;
   // Two bounds, each of a schedule no worse than the real one. The first: buckets take turns on the
-  // streams, and each has the network to itself.
+  // streams, each with the full network.
   const auto streams = static_cast<std::size_t>(strategy_.overlap ? strategy_.streams : 1);
   std::vector<Seconds> stream(streams, 0);
   std::size_t first = 0;
@@ -324,8 +324,8 @@ Seconds Configuration::bound(const GroupEnds& ends) const {
     first = ends[g];
   }
   Seconds finish = std::ranges::max(stream);
-  // The second: whatever the streams, all bytes that are released from a moment on have to pass the
-  // busiest link after it.
+  // The second: on any streams, all bytes released from a moment on must pass the busiest link
+  // after it.
   for (std::size_t g = 0; g < ends.size(); ++g) {
     const Bytes before = g == 0 ? 0 : sums_[ends[g - 1]].padded_bytes;
     const auto later = static_cast<double>(sums_.back().padded_bytes - before);

@@ -1,7 +1,6 @@
-// A configuration of the search: a strategy with everything fixed but its fusion. It knows what
-// fusing means there (which gradients may be grouped, when they are ready, what a bucket costs), so
-// that it can give the optimum of the dynamic programme and a bound for any buckets without running
-// a plan.
+// A configuration of the search: a strategy without its fusion. It determines which gradients may
+// be grouped, when they are ready, and the cost of a bucket. It computes the optimum by dynamic
+// programming and a bound for any buckets without running a plan.
 #pragma once
 
 #include <cstddef>
@@ -18,59 +17,58 @@
 
 namespace syncline::tune {
 
-// The best fusion for one communication stream, by dynamic programming: both a strategy (explicit
-// buckets) and the yardstick for every other rule.
+// Finds the best fusion for one communication stream by dynamic programming: a strategy (explicit
+// buckets) and the reference for every other rule.
 
-// The time that one bucket of the gradients [first, end) keeps the stream.
+// Time for which a bucket of the gradients [first, end) occupies the stream.
 using RunCost = std::function<Seconds(std::size_t first, std::size_t end)>;
 
 struct FusionPlan {
-  Seconds finish = 0;             // of the last bucket
-  std::vector<std::size_t> ends;  // the last gradient of each bucket, in order
+  Seconds finish = 0;             // finish of the last bucket
+  std::vector<std::size_t> ends;  // last gradient of each bucket, in order
 };
 
-// The best contiguous buckets for any cost: O(L^2) calls of it, O(L) memory. `ready` does not fall.
-// Of equal choices the longest bucket is taken.
+// Returns the best contiguous buckets for any cost in O(L^2) calls and O(L) memory. Among equals,
+// the longest bucket is taken. Requires that `ready` does not fall.
 FusionPlan best_fusion(const std::vector<Seconds>& ready, const RunCost& cost);
 
-// In front of which candidate each group of a fusion ends, rising. A search keeps millions.
+// Per group, index of the candidate after its end, rising. A search stores millions.
 using GroupEnds = std::vector<std::uint32_t>;
 
 class Configuration {
  public:
-  // The scenario and the cache must outlive the configuration. The strategy's own fusion is
-  // ignored, its alignment is kept.
+  // Stores the strategy with its alignment, without its fusion. Requires that scenario and cache
+  // outlive the configuration.
   Configuration(const Scenario& scenario, Strategy strategy, collective::CostCache& cache);
 
-  // Costs of buckets do not depend on the number of streams: a configuration that differs from
-  // `other` in that alone need not work them out again.
+  // Shares the costs of buckets of `other`. Requires that both differ only in the number of
+  // streams, which costs do not depend on.
   void share_costs(const Configuration& other) { costs_ = other.costs_; }
 
   const Scenario& scenario() const { return scenario_; }
   const Strategy& strategy() const { return strategy_; }
-  // As those see it that sum one gradient.
+  // Returns the cluster as seen by the ranks that sum one gradient.
   const Cluster& cluster() const { return cluster_; }
-  // Whether the job or its cluster does not go with a strategy.
+  // Returns true if the job or its cluster does not support a strategy.
   bool rules_out(const Strategy& strategy) const;
-  // What fusion rules choose from (core/plan/fusion's `fuse`): gradients in ready order, or, under
-  // LocalSGD, parameters and buffers in the order in which they are averaged.
+  // Returns the input of fusion rules (core/plan/fusion's `fuse`): gradients in ready order or,
+  // under LocalSGD, parameters and buffers in the order in which they are averaged.
   const std::vector<const Tensor*>& tensors() const { return tensors_; }
   const std::vector<int>& candidates() const { return candidates_; }
 
-  // The step time of contiguous buckets is exactly what step_time says: one stream, nothing that
-  // travels outside the buckets, no cost of a bucket on the compute stream, and no more than
-  // kMostExact gradients. Then `optimum` is the best of all fusions; otherwise it is a good
-  // candidate.
+  // Returns true if step_time is exact for contiguous buckets: one stream, no traffic outside the
+  // buckets, no cost of a bucket on the compute stream, at most kMostExact gradients. Then
+  // `optimum` is the best of all fusions; otherwise it is a good candidate.
   bool exact() const { return exact_; }
   FusionPlan optimum() const;
 
-  // Seconds a step that no run of this strategy goes below with buckets that are runs of
-  // `candidates`, each ending in front of one of `ends`, or, without ends, with whatever buckets;
-  // where there are ends and the configuration is exact, the step time itself.
+  // Returns a lower bound of the step time for buckets that are runs of `candidates`, each ending
+  // before one of `ends`; without ends, for any buckets. With ends and an exact configuration it is
+  // the step time.
   Seconds bound(const GroupEnds& ends) const;
-  // The same, whatever is fused.
+  // Returns the same bound for any fusion.
   Seconds lower_bound() const { return lower_bound_; }
-  // From the finish of the last bucket to seconds a step.
+  // Returns seconds per step for a finish of the last bucket.
   Seconds step_time(Seconds finish) const;
 
  private:
@@ -78,7 +76,7 @@ class Configuration {
   void find_candidates(const plan::Plan& plan, const std::vector<Seconds>& ready);
   void judge_exactness(const plan::Plan& plan, std::size_t phases);
   void prepare_costs();
-  Seconds encode_launches() const;  // of one bucket
+  Seconds encode_launches() const;  // seconds per bucket
   Seconds cost(std::size_t first, std::size_t end) const;
   plan::Bucket joined(std::size_t first, std::size_t end) const;
   Seconds exchange_time(plan::Bucket bucket) const;
@@ -90,18 +88,18 @@ class Configuration {
   collective::CostCache& cache_;
   std::vector<const Tensor*> tensors_;
   std::vector<int> candidates_;
-  std::vector<plan::Bucket> single_;  // each candidate alone
-  std::vector<plan::Bucket> sums_;    // the sizes of the first so many of them together
-  std::vector<Seconds> ready_;        // by candidate, stragglers included
-  Seconds computed_ = 0;              // when the compute stream has nothing left but the tail
-  Seconds tail_ = 0;                  // what follows the last exchange
-  double steps_ = 1;                  // of a period
-  double link_seconds_per_byte_ = 0;  // of the busiest link; 0: unknown
-  bool simple_ = false;               // buckets of the candidates are all that travels
+  std::vector<plan::Bucket> single_;  // one bucket per candidate
+  std::vector<plan::Bucket> sums_;    // prefix sums of their sizes
+  std::vector<Seconds> ready_;        // per candidate, including stragglers
+  Seconds computed_ = 0;              // finish of the compute stream except for the tail
+  Seconds tail_ = 0;                  // time after the last exchange
+  double steps_ = 1;                  // steps in a period
+  double link_seconds_per_byte_ = 0;  // time per byte of the busiest link; 0: unknown
+  bool simple_ = false;               // no traffic except buckets of the candidates
   bool exact_ = false;
   Seconds lower_bound_ = 0;
-  bool low_rank_ = false;  // some of them by a codec of low rank
-  // Of runs, up to kMostExact gradients; beyond, of sizes. Below 0: not worked out yet.
+  bool low_rank_ = false;  // some candidates use a low-rank codec
+  // Per run up to kMostExact gradients, beyond that per size. Negative: not computed yet.
   std::shared_ptr<std::vector<Seconds>> costs_;
 };
 

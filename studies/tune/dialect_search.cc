@@ -21,7 +21,7 @@
 namespace syncline::tune {
 namespace {
 
-// What is known about this scenario's gradients, for dialects that list configurations to try.
+// Returns this scenario's partitions of gradients, for dialects that list candidate configurations.
 dialect::Partitions partitions_of(Evaluator& evaluator) {
   const Scenario& scenario = evaluator.scenario();
   dialect::Partitions partitions;
@@ -42,7 +42,7 @@ dialect::Partitions partitions_of(Evaluator& evaluator) {
   return partitions;
 }
 
-// What decides the plan of a strategy as dialects read it; two alike need not both be evaluated.
+// Returns a key of the settings that determine a strategy's plan, to skip equal ones.
 std::string plan_key(const Scenario& scenario, const Strategy& strategy) {
   Strategy knobs = strategy;
   knobs.name.clear();
@@ -60,7 +60,7 @@ std::string plan_key(const Scenario& scenario, const Strategy& strategy) {
   return key;
 }
 
-// What trains differently is said before what only moves differently.
+// Returns the difference in words. Differences of the training come before those of the exchange.
 std::string difference(const Strategy& wanted, const Strategy& found, const Scenario& scenario) {
   if (wanted.local_sgd.enabled != found.local_sgd.enabled) {
     return found.local_sgd.enabled
@@ -78,7 +78,7 @@ std::string difference(const Strategy& wanted, const Strategy& found, const Scen
                                   plan::make_plan(scenario.workload, scenario.cluster, found));
 }
 
-// The same gradients in the same collectives, long after every ramp, and yet another time.
+// Returns a difference outside the steady exchange: at some steps of the training, or in step time.
 std::string around_the_exchange(const Strategy& wanted, const Strategy& found,
                                 const Scenario& scenario) {
   for (const auto& phase : plan::training_phases(wanted, scenario.training)) {
@@ -94,7 +94,7 @@ std::string around_the_exchange(const Strategy& wanted, const Strategy& found,
 
 bool same_time(Seconds a, Seconds b) { return std::abs(a - b) <= 1e-9 * std::max(a, b); }
 
-// Of what decides how the winner trains, compression and averaging, how much a strategy keeps.
+// Counts the winner's choices for the training (compression, averaging) that a strategy keeps.
 int kept_training(const Strategy& winner, const Strategy& strategy) {
   return (winner.compression.codec == strategy.compression.codec) +
          (winner.local_sgd.enabled == strategy.local_sgd.enabled) +
@@ -106,10 +106,10 @@ struct Tried {
   Json config;
   Strategy strategy;
   measure::Metrics metrics;
-  bool fits = true;  // into the device's memory
+  bool fits = true;  // in the device's memory
 };
 
-// A setting that the framework does not document as one, such as a module's own variable.
+// Returns true if some key begins with '_': a setting that the framework does not document.
 bool has_private(const Json& config) {
   const auto is_private = [](const auto& item) { return item.key().starts_with('_'); };
   const auto items = config.items();
@@ -123,8 +123,8 @@ Json without_private(Json config) {
   return config;
 }
 
-// Numbers that nobody would write by hand: not 2^n or 25 * 2^n of any unit, nor a whole number of
-// two digits and zeros. Those of the job's own configuration are written already.
+// Counts numbers that are not round: not 2^n or 25 * 2^n, nor one or two digits ending in 0 or 5,
+// followed by zeros. Numbers of the job's own configuration are not counted.
 int odd_numbers(const Json& config, const Json& own) {
   int odd = 0;
   for (const auto& [key, value] : config.items()) {
@@ -142,7 +142,7 @@ int odd_numbers(const Json& config, const Json& own) {
   return odd;
 }
 
-// With what else the job's own configuration says.
+// Returns a configuration with the other keys of the job's own one.
 Json beside_own(const Json& config, const Json& own) {
   if (!own.is_object()) return config;
   Json both = own;
@@ -156,9 +156,9 @@ Seconds least_of(const std::vector<const Tried*>& tried) {
                        : step_of(std::ranges::min(tried, {}, step_of));
 }
 
-// Ranks by training first (the winner's), then by fit into memory, then by step time. A private
-// variable has to gain 1 %, a number that is not round 0.5 %. Of those whose step times no
-// measurement could tell apart, the one with the fewest collectives; of those alike, the first.
+// Returns the best: by the winner's training first, then by fit into memory, then by step time. A
+// private variable must gain 1 %, a number that is not round 0.5 %. Among step times too close to
+// measure apart, the one with the fewest collectives wins; among those, the first.
 const Tried& best_of(const std::vector<Tried>& tried, const Strategy& winner, const Json& own) {
   constexpr double kEqual = 1e-3;
   constexpr double kPrivate = 1e-2;
@@ -188,7 +188,7 @@ bool gains(const Tried& one, const Tried& other) {
   return one.metrics.step_time < other.metrics.step_time * (1 - kRoundness);
 }
 
-// What a framework can say about one winner, each configuration read back and evaluated once.
+// Configurations of a framework for one winner, each read back and evaluated once.
 class ConfigSearch {
  public:
   ConfigSearch(const dialect::Dialect& dialect, const Strategy& winner, const Json& own,
@@ -200,9 +200,9 @@ class ConfigSearch {
         scenario_(evaluator.scenario()),
         algorithm_(std::move(algorithm)) {}
 
-  // The best of the configurations, and of the same with whatever other setting gains: those that
-  // leave the training as it is, and where `other_buckets` is false the buckets. Throws InputError
-  // where the framework refuses all of them; there must be one.
+  // Returns the best of the configurations, and of those with any other setting that gains:
+  // settings that keep the training and, if `other_buckets` is false, the buckets. Throws
+  // InputError if the framework refuses all of them. Requires at least one.
   const Tried& best(std::vector<Json> configs, bool other_buckets) {
     for (const Json& config : configs) add(config);
     if (tried_.empty()) std::rethrow_exception(refusal_);
@@ -224,7 +224,7 @@ class ConfigSearch {
     return best_of(tried_, winner_, own_);
   }
 
-  // The best that changes of one configuration lead to; nullptr where the framework refuses it.
+  // Returns the best reached by changes of one configuration; nullptr if the framework refuses it.
   const Tried* best_from(const Json& config) {
     if (!add(config)) return nullptr;
     return &best({}, true);
@@ -247,7 +247,7 @@ class ConfigSearch {
     return patches;
   }
 
-  // False where the framework refuses it, or where it comes to what was tried already.
+  // Adds a configuration; false if the framework refuses it, or if its plan was tried already.
   bool add(const Json& config) {
     Strategy strategy;
     try {
@@ -258,7 +258,7 @@ class ConfigSearch {
       refusal_ = std::current_exception();
       return false;
     }
-    // Settings of one framework go together; an algorithm beside them may not.
+    // Settings of one framework fit together; an additional algorithm may not.
     const bool fits =
         algorithm_.empty() || !input::conflict_of(strategy, scenario_.workload, scenario_.cluster);
     if (!fits) return false;
@@ -283,8 +283,8 @@ class ConfigSearch {
   std::exception_ptr refusal_;  // the last one
 };
 
-// The algorithm that a job with this winner's configuration runs: its own where a setting makes the
-// library take it, which then belongs to what is emitted; empty: the library's own choice.
+// Returns the algorithm of a job with this winner's configuration: the winner's if a setting
+// selects it in the library, which is then part of the output; empty: the library's choice.
 std::string settable_algorithm(const Strategy& winner, const Scenario& scenario) {
   std::string algorithm = dialect::kept_algorithm(winner, scenario.cluster);
   if (scenario.cluster.library != Library::kNccl) return algorithm;
@@ -312,9 +312,9 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner, con
       }
     }
   } catch (const InputError&) {
-    // What is worth trying besides may still be possible.
+    // Other configurations may still be possible.
   }
-  // What says the winner exactly has only settings left that the winner does not speak of.
+  // If exact, only settings that the winner leaves open are searched.
   const Tried* said = exact ? &search.best(configs, false) : nullptr;
   if (said == nullptr || has_private(said->config)) {
     const auto others = dialect.candidates == nullptr
@@ -325,7 +325,7 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner, con
     if (own.is_object()) configs.push_back(own);
     said = &search.best(std::move(configs), true);
   }
-  // The framework may have keys for what no other has: from the job's own configuration on.
+  // The framework may have its own keys: search from the job's configuration as well.
   ConfigSearch around(dialect, winner, own, evaluator, algorithm);
   if (exact && own.is_object()) {
     if (const Tried* other = around.best_from(own); other != nullptr && gains(*other, *said)) {

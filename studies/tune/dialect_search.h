@@ -1,6 +1,6 @@
-// The winner as a framework's configuration. Where the framework cannot express it, what it can
-// express is searched: each configuration is read by the dialect, planned and evaluated, and the
-// best is returned with what it does differently.
+// Expresses the winner as a framework's configuration. If the framework cannot, its configurations
+// are searched: each is read by the dialect, planned and evaluated. The best is returned with its
+// difference from the winner.
 #pragma once
 
 #include <optional>
@@ -13,21 +13,21 @@ namespace syncline::tune {
 
 struct Emitted {
   Json config;
-  std::string algorithm;     // beside the dialect, and
+  std::string algorithm;     // set in addition to the dialect, by
   std::string setting;       // the library's variable, as in dialect::Written
   Strategy strategy;         // the configuration, read back
-  Seconds step_time = 0;     // predicted for what was read back
-  bool exact = false;        // the same exchange as the winner's, and its step time
-  std::string difference;    // otherwise: what it does differently
-  std::size_t searched = 0;  // configurations that were evaluated for it
+  Seconds step_time = 0;     // predicted for `strategy`
+  bool exact = false;        // same exchange and step time as the winner
+  std::string difference;    // if not exact: difference from the winner
+  std::size_t searched = 0;  // number of configurations evaluated
 };
 
-// Compression and averaging are the winner's where the dialect has them; what it lacks is left
-// out and named in the difference. Settings that the winner does not speak of are searched too.
-// `own`: the job's own configuration in that dialect, whose other keys every configuration keeps;
-// null: the job has none. What fits the memory comes first. A size that is not round has to gain
-// 0.5 %, a private variable 1 %; of configurations within 0.1 % of the best, the one with the
-// fewest collectives.
+// Returns the best configuration. Compression and averaging are the winner's if the dialect has
+// them; missing features are named in the difference. Settings that the winner leaves open are
+// searched too. `own`: the job's configuration in that dialect, whose other keys are kept; null:
+// none. Configurations that fit the memory come first. A size that is not round must gain 0.5 %, a
+// private variable 1 %. Among those within 0.1 % of the best, the one with the fewest collectives
+// wins.
 Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner, const Json& own,
                     Evaluator& evaluator);
 

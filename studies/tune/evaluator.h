@@ -1,5 +1,5 @@
-// A scenario's strategies evaluated by one executor, with one memory of what collectives cost; and
-// many independent pieces of work, in this process or in several.
+// Evaluates a scenario's strategies by one executor with one cache of collectives' costs. Runs many
+// independent pieces of work, in this process or in several.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace syncline::tune {
 
 class Evaluator {
  public:
-  // The scenario must outlive this.
+  // Stores the scenario. Requires that it outlives this.
   explicit Evaluator(const Scenario& scenario,
                      measure::ExecutorFactory factory = run::make_model_executor)
       : scenario_(scenario), factory_(std::move(factory)), cache_(scenario.cluster) {}
@@ -27,7 +27,7 @@ class Evaluator {
   collective::CostCache& cache() { return cache_; }
 
  private:
-  // Made when it is first needed: where other processes evaluate, not in this one.
+  // Returns the executor, created on first use: never if only other processes evaluate.
   run::Executor& executor();
 
   const Scenario& scenario_;
@@ -36,8 +36,8 @@ class Evaluator {
   std::unique_ptr<run::Executor> executor_;
 };
 
-// bytes_of(0) to bytes_of(count - 1), one behind the other, worked out `piece` at a time by `map`,
-// which may be none; the first ones without a gap where interrupted. Hooks speak of single ones.
+// Returns bytes_of(0) to bytes_of(count - 1), concatenated; the first ones if interrupted. `map`,
+// which may be empty, computes `piece` of them at a time. Hooks count single ones.
 std::string in_pieces(std::size_t count, std::size_t piece, const run::ParallelMap& map,
                       const std::function<std::string(std::size_t)>& bytes_of,
                       const run::JobHooks& hooks);

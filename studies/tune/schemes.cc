@@ -12,7 +12,7 @@ std::vector<measure::ReadScheme> schemes_beside(const input::Document& document,
                                                 const dialect::Dialect* emit) {
   if (scenario.cluster.ranks() == 1) return {};
   const Strategy& baseline = *find_strategy(scenario, scenario.baseline);
-  // Nobody named a framework, and there is no need.
+  // Without a framework, schemes are needed only if the baseline does not fit.
   const bool framed = emit != nullptr || !baseline.dialect.empty();
   if (!framed && measure::memory_of(scenario, baseline).fits()) return {};
   const Json& entries = document.root.at("strategies");

@@ -10,11 +10,11 @@
 
 namespace syncline::tune {
 
-// The least gain over the best of the job's own scheme that is worth another one.
+// Least gain over the best of the job's own scheme that justifies another scheme.
 inline constexpr double kSchemeGain = 0.05;
 
-// Returns the schemes of the baseline's framework, or of `emit`, that the document does not have
-// yet, fit the memory and train as the baseline does. Their names are no strategy's.
+// Returns the schemes of the baseline's framework, or of `emit`, that the document lacks, that fit
+// the memory and train as the baseline does. Their names differ from those of all strategies.
 std::vector<measure::ReadScheme> schemes_beside(const input::Document& document,
                                                 const Scenario& scenario,
                                                 const dialect::Dialect* emit);

@@ -19,7 +19,7 @@
 namespace syncline::tune {
 namespace {
 
-// Four significant digits without trailing zeros.
+// Returns four significant digits without trailing zeros.
 std::string short_number(double value) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, 4);
@@ -33,7 +33,7 @@ std::string mebibytes(Bytes bytes) {
   return short_number(static_cast<double>(bytes) / static_cast<double>(kMiB)) + " MiB";
 }
 
-// Puts each value of an axis into each strategy; an axis without values keeps the strategies.
+// Combines each value of an axis with each strategy; an axis without values keeps the strategies.
 template <typename Value, typename Set>
 void vary(std::vector<Strategy>& strategies, const std::vector<Value>& values, Set set) {
   if (values.empty()) return;
@@ -51,8 +51,8 @@ void vary(std::vector<Strategy>& strategies, const std::vector<Value>& values,
        [knob](Strategy& strategy, const Value& value) { strategy.*knob = value; });
 }
 
-// Across steps each layer's parameters are updated before its forward pass; within one, all of them
-// at once, unless the base says otherwise.
+// Sets the exchange across steps: each layer's parameters are then updated before its forward pass.
+// Within a step they are updated all at once, unless the base differs.
 void set_cross_step(Strategy& strategy, bool value) {
   if (strategy.cross_step == value) return;
   strategy.cross_step = value;
@@ -70,7 +70,7 @@ void set_exchange(Strategy& strategy, Strategy::Exchange value) {
   set_cross_step(strategy, true);
 }
 
-// The framework's rules for the groups of the base do not apply to other groups.
+// Sets a hierarchy. The framework's rules for the base's groups do not apply to other groups.
 void set_hierarchy(Strategy& strategy, const Hierarchy& value) {
   if (strategy.hierarchy == value) return;
   strategy.hierarchy = value;
@@ -78,8 +78,8 @@ void set_hierarchy(Strategy& strategy, const Hierarchy& value) {
   strategy.traits.across_last = false;
 }
 
-// An axis gets what another strategy of the scenario has there; one that was held at the base's
-// value then varies between the two.
+// Adds another strategy's value to an axis; an axis fixed at the base's value then varies between
+// the two.
 template <typename Value>
 void widen(std::vector<Value>& values, const Value& base, const Value& other) {
   if (values.empty() && !(other == base)) values.push_back(base);
@@ -91,7 +91,7 @@ void set_priority(Strategy& strategy, Strategy::Priority value) {
   if (value == Strategy::Priority::kReady) strategy.credit = 0;
 }
 
-// Whether gradients are copied into buckets at a cost that the base's framework can spare.
+// Returns true if copies of gradients into buckets have a cost that the base's framework can avoid.
 bool copies_can_go(const Scenario& scenario, const Strategy& base) {
   const dialect::Dialect* dialect = dialect::find_dialect(base.dialect);
   if (!base.bucket_copies || dialect == nullptr || dialect->changes == nullptr) return false;
@@ -103,8 +103,7 @@ bool copies_can_go(const Scenario& scenario, const Strategy& base) {
                     std::ranges::any_of(scenario.workload.tensors, copied));
 }
 
-// Collects the choices of one configuration, axis by axis of the search; what does not fit is left
-// out.
+// Collects the choices of one configuration, axis by axis of the search; invalid ones are left out.
 class RuleChoices {
  public:
   RuleChoices(const Search& search, const Configuration& configuration)
@@ -136,8 +135,8 @@ class RuleChoices {
     }
   }
 
-  // Every way to close a bucket with every first size, at the sizes asked for and at those where
-  // the buckets change.
+  // Adds every way to close a bucket with every first size, at the requested sizes and at those
+  // that change the buckets.
   void add_sizes() {
     for (const auto close : search_.closes) {
       for (const Bytes first : search_.first_sizes) {
@@ -150,8 +149,8 @@ class RuleChoices {
     }
   }
 
-  // Of the sizes that make the same buckets the one that a person would write. Where not every
-  // change of the buckets is looked for, and at ticks, the size itself matters.
+  // Adds sizes that change the buckets; among equivalent ones, the roundest. If not all changes are
+  // searched, and with ticks, the size itself matters.
   void add_breakpoints(const Fusion& form) {
     const auto thresholds =
         size_thresholds(configuration_.tensors(), configuration_.candidates(), form);
@@ -168,7 +167,7 @@ class RuleChoices {
   void add_size(Bytes size, const Fusion& form) {
     Fusion fusion = form;
     fusion.size = std::max<Bytes>(1, size);
-    // A size of nothing closes after each gradient, which the rule "none" says in a file.
+    // A size of 0 closes after each gradient, which is the rule "none" in a file.
     if (size == 0 && form.first_size == 0 && !form.by_layer) fusion = Fusion{};
     if (form.close == Fusion::Close::kAfter) {
       add(FusionKind::kSizeAfter, fusion);
@@ -179,7 +178,7 @@ class RuleChoices {
         add(FusionKind::kSizeBefore, fusion);
         continue;
       }
-      // At a tick nothing but the size decides.
+      // At a tick only the size decides.
       if (form.first_size > 0 || form.by_layer) continue;
       Fusion ticked = by_size(std::max<Bytes>(1, size), form.close);
       ticked.cycle = cycle;
@@ -207,7 +206,7 @@ class RuleChoices {
   std::vector<FusionChoice> choices_;
 };
 
-// What the rules of a configuration depend on: its candidates, and whether it can do with ticks.
+// Key of a configuration's rules: its candidates, and true if it excludes ticks.
 using RulesKey = std::pair<std::vector<int>, bool>;
 
 RulesKey rules_key(const Configuration& configuration) {
@@ -230,7 +229,7 @@ Search default_search(const Scenario& scenario) {
   search.rules = {Fusion::Rule::kOne};
   const Strategy* base = find_strategy(scenario, search.base);
   if (base->overlap) search.streams = {1, 2, 3, 4};
-  // Averaging hides behind nothing, so only the number of buckets matters: a few sizes show it.
+  // Averaging is not overlapped, so only the number of buckets matters: a few sizes cover it.
   if (base->local_sgd.enabled) {
     search.breakpoints = false;
     search.closes = {Fusion::Close::kAfter};
@@ -282,7 +281,7 @@ std::vector<Strategy> strategies_of_configurations(const Search& search, const S
   vary(strategies, search.bucket_copies, &Strategy::bucket_copies);
   vary(strategies, search.streams, &Strategy::streams);
   std::erase_if(strategies, [&](const Strategy& strategy) {
-    // Ticks are the fusion's: a candidate with another fusion may fit.
+    // Ticks belong to the fusion: a candidate with another fusion may fit.
     Strategy unticked = strategy;
     if (search.varies_fusion()) unticked.fusion.cycle = 0;
     return input::conflict_of(unticked, scenario.workload, scenario.cluster).has_value();
@@ -345,7 +344,7 @@ GroupEnds group_ends(const Configuration& configuration, const Fusion& fusion) {
 Strategy fused(const Strategy& configuration, const Fusion& fusion) {
   Strategy strategy = configuration;
   if (fusion != configuration.fusion) set_fusion(strategy, fusion);
-  // How sums are rounded is the training's, not the buckets'.
+  // The rounding of sums belongs to the training, not to the buckets.
   strategy.fusion.sum_format = configuration.fusion.sum_format;
   if (fusion.rule != Fusion::Rule::kNone) strategy.partition = 0;
   return strategy;
@@ -366,7 +365,7 @@ std::optional<FusionChoice> explicit_choice(const Configuration& configuration) 
 bool has_unmeasured(const Scenario& scenario, const Strategy& strategy) {
   const CollectiveCostModel& cost_model = scenario.cluster.cost_model;
   if (scenario.cluster.library != Library::kNccl || !cost_model) return false;
-  // The cluster's calibration, or the model of its library, says what a collective takes.
+  // The cluster's calibration, or its library's model, gives a collective's time.
   const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
   return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const plan::Op& op) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
@@ -377,12 +376,12 @@ bool has_unmeasured(const Scenario& scenario, const Strategy& strategy) {
 CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, const Strategy& base,
                                collective::CostCache& cache)
     : base_(base) {
-  // Where collectives were measured, links that nobody measured do not compete with them.
+  // If collectives were measured, strategies on unmeasured links are not compared with them.
   const bool measured = !has_unmeasured(scenario, base);
   const auto left_out = [&](const Strategy& strategy) {
     return measured && has_unmeasured(scenario, strategy);
   };
-  // The best is never worse than what the user wrote down.
+  // The best is never worse than the user's own strategies.
   for (const Strategy& row : scenario.strategies) {
     if (!trains_alike(row, base)) continue;
     if (left_out(row)) {
@@ -394,9 +393,8 @@ CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, c
         {.fusion = row.fusion, .configuration = configurations_.size() - 1, .own_row = true});
   }
   std::map<RulesKey, std::pair<std::vector<FusionChoice>, std::vector<GroupEnds>>> by_rule;
-  // Configurations come with the number of streams varying fastest: what the one before knows of
-  // buckets' costs mostly holds for the next. No more than those two are kept, as each knows every
-  // gradient.
+  // The number of streams varies fastest over the configurations, so costs of buckets mostly carry
+  // over from the previous one. Only these two are stored, as each holds every gradient.
   std::unique_ptr<Configuration> last;
   for (const auto& strategy : strategies_of_configurations(search, base, scenario)) {
     if (left_out(strategy)) {

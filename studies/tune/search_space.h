@@ -1,6 +1,5 @@
-// The space that a search declares: its configurations, every combination of the knobs other than
-// fusion that fit together; the fusions to try in each; and all candidates with a bound for the
-// step time of each.
+// Search space: the configurations, each a valid combination of the knobs other than fusion; the
+// fusions of each; and all candidates with a bound of the step time of each.
 #pragma once
 
 #include <cstddef>
@@ -15,62 +14,62 @@
 
 namespace syncline::tune {
 
-// What a scenario without a "search" gets: explicit buckets, every threshold of both ways to close
-// a bucket (a few sizes under LocalSGD), and, where they fit, one to four streams, both hierarchies
-// and every algorithm that the cluster's library chooses by itself (on plain links: all), and
-// gradients without copies where those cost and the baseline's framework can spare them, all on the
-// baseline; beside them whatever the scenario's other strategies have on these axes, and those
-// strategies as they stand. Compression and LocalSGD stay as they are: they change the training.
+// Returns the search of a scenario without a "search". On the baseline: explicit buckets, every
+// threshold of both ways to close a bucket (a few sizes under LocalSGD). If they fit, also one to
+// four streams, both hierarchies, every algorithm that the cluster's library chooses by itself (on
+// plain links: all), and gradients without copies if copies cost and the baseline's framework can
+// avoid them. Adds values of the scenario's other strategies on these axes, and these strategies
+// unchanged. Compression and LocalSGD are fixed: they change the training.
 Search default_search(const Scenario& scenario);
 
-// Whether the two come to the same training: what `strategy` saves is not paid for in accuracy.
+// Returns true if both give the same training: time saved by `strategy` costs no accuracy.
 bool trains_alike(const Strategy& strategy, const Strategy& base);
 
-// Every combination of the search's axes other than fusion that fits together on this cluster, the
-// base's own values first where an axis has them.
+// Returns every combination of the search's axes other than fusion that is valid on this cluster,
+// the base's own values first.
 std::vector<Strategy> strategies_of_configurations(const Search& search, const Strategy& base,
                                                    const Scenario& scenario);
 
-// "4 explicit buckets", "24.56 MiB", "at most 64 MiB", "12 gradients", "one bucket", ...
+// Returns "4 explicit buckets", "24.56 MiB", "at most 64 MiB", "12 gradients", "one bucket", ...
 std::string fusion_words(const Fusion& fusion);
 
-// What fusions of a kind have in common: the rules of a search at every size, count or close that
-// makes other buckets, and the explicit buckets of a configuration's optimum.
+// Kind of a fusion: rules at every size, count or close that gives other buckets, and the explicit
+// buckets of a configuration's optimum.
 enum class FusionKind { kBase, kExplicit, kSizeAfter, kSizeBefore, kCount, kRule, kTicks };
 
-// One way to fuse; in a configuration of a search, a candidate. A search of a large model holds
-// thousands of these, each of thousands of groups.
+// One way to fuse; with a configuration, a candidate. A search of a large model stores thousands of
+// these, each of thousands of groups.
 struct FusionChoice {
   FusionKind kind = FusionKind::kBase;
   Fusion fusion;
   std::size_t configuration = 0;
-  Seconds bound = 0;     // no run of the candidate takes less by the model
-  bool own_row = false;  // a strategy of the scenario, as it stands
+  Seconds bound = 0;     // lower bound of the candidate's time by the model
+  bool own_row = false;  // an unchanged strategy of the scenario
 };
 
-// The groups of a fusion that looks at sizes alone; none where more decides (ticks, costs).
+// Returns the groups of a fusion by sizes only; empty for other rules (ticks, costs).
 std::vector<std::vector<int>> groups_of(const Configuration& configuration, const Fusion& fusion);
-// Where they end, for Configuration::bound; nothing where they are no runs of its candidates.
+// Returns the groups' ends for Configuration::bound; empty if they are no runs of its candidates.
 GroupEnds group_ends(const Configuration& configuration, const Fusion& fusion);
 
-// The base's own fusion and the choices that follow from rules: the same for all configurations of
-// a search with the same candidates.
+// Returns the base's fusion and the choices of rules, equal for all configurations of a search with
+// the same candidates.
 std::vector<FusionChoice> rule_choices(const Search& search, const Configuration& configuration);
-// The explicit buckets of the configuration's optimum; nothing where no gradient can be grouped.
+// Returns the explicit buckets of the configuration's optimum; nullopt without candidates.
 std::optional<FusionChoice> explicit_choice(const Configuration& configuration);
 
-// The configuration's strategy with this fusion; what the fusion rules out (parts of gradients that
-// travel alone) is left out.
+// Returns the configuration's strategy with this fusion, without features that the fusion excludes
+// (parts of gradients with their own exchange).
 Strategy fused(const Strategy& configuration, const Fusion& fusion);
 
-// Whether NCCL was calibrated on the cluster, and some collective of the strategy was not.
+// Returns true if NCCL was calibrated on the cluster, but not for some collective of the strategy.
 bool has_unmeasured(const Scenario& scenario, const Strategy& strategy);
 
-// Every candidate: the scenario's own strategies that train alike, each configuration with each of
-// its fusions.
+// All candidates: the scenario's strategies with the base's training, and each configuration with
+// each of its fusions.
 class CandidateSpace {
  public:
-  // All of `scenario`, `base` and `cache` must outlive this.
+  // Collects the candidates. Requires that `scenario`, `base` and `cache` outlive this.
   CandidateSpace(const Scenario& scenario, const Search& search, const Strategy& base,
                  collective::CostCache& cache);
 
@@ -78,11 +77,11 @@ class CandidateSpace {
   const Strategy& configuration_of(const FusionChoice& point) const {
     return configurations_[point.configuration];
   }
-  // The candidate, named by what it does otherwise than the base.
+  // Returns the candidate, named by its differences from the base.
   Strategy strategy_of(const FusionChoice& point) const;
   Strategy named(Strategy strategy, FusionKind kind) const;
-  // What was left out, as a measured cost is no match for one of bare links: the names of rows,
-  // and algorithms.
+  // Returns the names of rows and algorithms that were left out: a measured cost cannot be compared
+  // with one of bare links.
   const std::vector<std::string>& unmeasured() const { return unmeasured_; }
 
  private:

@@ -23,16 +23,16 @@ Bytes bytes_of(const std::vector<const Tensor*>& tensors, const std::vector<int>
   return bytes;
 }
 
-// The least value behind this one that is worth a look.
+// Returns the least value above this one to examine.
 std::int64_t step_from(std::int64_t value, std::size_t candidates) {
   constexpr std::int64_t kPart = 100;
   return value + (candidates > kMostExact ? std::max<std::int64_t>(1, value / kPart) : 1);
 }
 
-// The smallest size above `fusion.size` at which one decision of this partition turns. A bucket
-// that closed on reaching the limit stays open once the limit exceeds its bytes; one that closed
-// before exceeding it takes the next unit once the limit holds both. Buckets that the count closed
-// turn at no size.
+// Returns the smallest size above `fusion.size` that changes a decision of this partition. A bucket
+// that closed on reaching the limit stays open once the limit exceeds its bytes. One that closed
+// before exceeding it takes the next unit once the limit holds both. Buckets closed by the count do
+// not depend on the size.
 Bytes next_size(const std::vector<const Tensor*>& tensors, const std::vector<int>& candidates,
                 const Parts& groups, const Fusion& fusion) {
   // The unit with which each group begins: a tensor, or its layer.
@@ -72,7 +72,7 @@ std::vector<Bytes> size_thresholds(const std::vector<const Tensor*>& tensors,
   for (fusion.size = 0; fusion.size != kNone;) {
     Parts groups = plan::fuse(tensors, candidates, fusion);
     const Bytes next = next_size(tensors, candidates, groups, fusion);
-    // Where a bucket grows to the next one's place by another decision, the groups may stay.
+    // If another decision ends a bucket at the same place, the groups may stay the same.
     if (thresholds.empty() || last != groups) {
       thresholds.push_back(fusion.size);
       last = std::move(groups);
@@ -123,7 +123,7 @@ std::vector<Bytes> rounder_sizes(Bytes size) {
   const auto apart = [&](Bytes other) {
     return std::fabs(std::log(static_cast<double>(other) / static_cast<double>(size)));
   };
-  constexpr double kNear = 2;  // no further than by this factor
+  constexpr double kNear = 2;  // largest factor of the distance
   std::erase_if(written, [&](Bytes other) { return apart(other) > std::log(kNear) + 1e-9; });
   std::sort(written.begin(), written.end(), [&](Bytes a, Bytes b) { return apart(a) < apart(b); });
   const Bytes unit = size >= kMiB ? kMiB : kKiB;

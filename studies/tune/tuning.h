@@ -1,5 +1,5 @@
-// A scenario tuned: calibration put in place, the search carried out, and everything that is
-// reported with the winner. `syncline tune` is this and a printer.
+// Tunes a scenario: applies its calibration, carries out the search and collects all that is
+// reported with the winner. `syncline tune` prints the result.
 #pragma once
 
 #include <optional>
@@ -21,41 +21,41 @@ namespace syncline::tune {
 struct Tuning {
   Scenario scenario;  // after calibration; its sweep is ignored
   Search search;
-  bool own_search = false;  // declared by the scenario; otherwise the default one
+  bool own_search = false;  // declared by the scenario; false: the default one
   bool calibrated = false;
-  measure::FitErrors fit_errors;  // by that
+  measure::FitErrors fit_errors;  // errors of the calibration
   std::string executor;
-  std::string confirmed_by;  // empty: nothing was confirmed
+  std::string confirmed_by;  // empty: not confirmed
   Tuned tuned;
-  measure::Bottleneck bottleneck;  // of the winner
+  measure::Bottleneck bottleneck;  // the winner's
   std::vector<Alternative> alternatives;
-  // DDP's own steps over its cap, where it is asked (`emit`, else the baseline's framework), with
-  // the other keys of that configuration; empty: it is not.
+  // Step times with DDP over its bucket cap and the other keys of that configuration, if DDP is
+  // asked for (`emit`, else the baseline's framework); else empty.
   std::vector<CurvePoint> ddp_curve;
   std::vector<FrameworkDefault> defaults;
   Certainty certainty;
-  std::optional<NextMeasurement> next;  // where the choice is open
-  // Where compression would begin to pay: each strategy of the scenario that compresses against the
-  // baseline, or, where only the search does, its best against the best that does not.
+  std::optional<NextMeasurement> next;  // if the choice is open
+  // Break-evens of compression: each compressing strategy of the scenario against the baseline. If
+  // only the search compresses: its best with compression against the best without.
   std::vector<BreakEven> break_evens;
   std::vector<Averaging> averaging;
-  std::vector<measure::ReadScheme> schemes;  // of the framework that fit, beside the document's
-  std::optional<Ranked> taken;               // the alternative that was asked for
-  std::optional<Emitted> emitted;            // of that, or of the best
+  std::vector<measure::ReadScheme> schemes;  // fitting schemes of the framework, not the document's
+  std::optional<Ranked> taken;               // the requested alternative
+  std::optional<Emitted> emitted;            // configuration of `taken`, or of the best
   std::string emitted_dialect;
-  std::vector<std::string> warnings;  // what every verb says of such a scenario (warnings.h)
+  std::vector<std::string> warnings;  // warnings of the scenario, as in every verb (warnings.h)
   measure::MemoryLack shortage;       // empty: all strategies fit
-  bool fits = true;                   // the best; else the last alternative may, with other keys
+  bool fits = true;  // the best fits; if not, the last alternative may, with other keys
 };
 
-// `emit`: the dialect for the winner's configuration, or nullptr.
+// Tunes the document. `emit`: dialect for the winner's configuration, or nullptr.
 Tuning tune_document(const input::Document& document, const TuneOptions& options,
                      const std::string& confirmed_by, const dialect::Dialect* emit);
 
-// What of a search's findings a job can apply by one Python file (formats/dialect/pytorch_apply.h).
+// Chooses the result that a job can apply by one Python file (formats/dialect/pytorch_apply.h).
 
-// The alternative that was asked for. Otherwise the best of what was found that the file can carry
-// out: the choice, wherever it can be; the choice itself too where nothing can.
+// Returns the requested alternative. Otherwise returns the best result that the file can carry out,
+// or the choice itself if the file can carry out no result.
 const Ranked& best_to_apply(const Tuning& tuning);
 
 }  // namespace syncline::tune

@@ -15,8 +15,7 @@
 namespace syncline::tune {
 namespace {
 
-// What two strategies take at one value of a key, or nothing where the scenario has no meaning
-// there.
+// Compares two strategies at one value of a key; nullopt if the scenario is invalid there.
 class Comparison {
  public:
   Comparison(const input::Document& document, std::string path, const std::string& strategy,
@@ -27,7 +26,7 @@ class Comparison {
         against_(against),
         takes_(takes) {}
 
-  // How much less the strategy takes, in percent.
+  // Returns the time that the strategy saves, in percent.
   std::optional<double> gain(const Json& value) const {
     input::Document changed = document_;
     try {
@@ -51,7 +50,7 @@ class Comparison {
   const Takes& takes_;
 };
 
-// The key that holds the bandwidth between the outermost units.
+// Returns the path of the bandwidth between the outermost units.
 std::string outermost_bandwidth(const input::Document& document, const Scenario& scenario) {
   const Json& cluster = document.root["cluster"];
   if (cluster.contains("upper") && !cluster["upper"].empty()) {
@@ -61,7 +60,7 @@ std::string outermost_bandwidth(const input::Document& document, const Scenario&
                                     : "cluster.intra.bandwidth_gbps";
 }
 
-// Gives what that key says or, where a named node stands for it, would say.
+// Returns that bandwidth, also if a named node replaces the key.
 double outermost_gbps(const Scenario& scenario) {
   const Cluster& cluster = scenario.cluster;
   const Tier& tier =
@@ -92,7 +91,7 @@ std::optional<BreakEven> bandwidth_break_even(const input::Document& document,
   even.most = even.now * 1000;
   const Comparison here(document, even.path, strategy, against, takes);
   even.gain_percent = here.gain(even.now).value_or(0);
-  // The same links by latency and bandwidth alone: steps that were measured speak of one bandwidth.
+  // The same links by latency and bandwidth only: measured steps hold for one bandwidth.
   input::Document links = document;
   if (links.root.contains(pointer.parent_pointer())) {
     links.root[pointer.parent_pointer()].erase("measured_steps_us");
@@ -100,7 +99,7 @@ std::optional<BreakEven> bandwidth_break_even(const input::Document& document,
   const Comparison compare(links, even.path, strategy, against, takes);
   const auto pays = [&](double bandwidth) { return compare.gain(bandwidth).value_or(0) > 0; };
 
-  // From above in steps of a quarter of a decade: the first at which it pays.
+  // From above in steps of a quarter of a decade: the first value at which it pays.
   constexpr int kSteps = 24;
   double above = even.most;
   if (pays(above)) return even;
@@ -132,7 +131,7 @@ std::optional<BreakEven> nodes_break_even(const input::Document& document,
   const Comparison compare(document, even.path, strategy, against, takes);
   even.gain_percent = compare.gain(scenario.cluster.nodes).value_or(0);
 
-  std::vector<std::pair<int, bool>> tried;  // (nodes, whether it pays), doubling
+  std::vector<std::pair<int, bool>> tried;  // (nodes, true if it pays), doubling
   for (int nodes = 2; nodes <= kMostNodes; nodes *= 2) {
     if (const auto gain = compare.gain(nodes)) tried.emplace_back(nodes, *gain > 0);
   }
@@ -182,7 +181,7 @@ std::vector<FrameworkDefault> framework_defaults(const Strategy& base, Evaluator
     } catch (const InputError&) {
       continue;  // the framework would refuse this job
     }
-    if (input::changes_training(own.strategy)) continue;  // nobody's way to train as before
+    if (input::changes_training(own.strategy)) continue;  // it changes the training
     own.strategy.name = own.dialect + "'s default";
     own.strategy.overlap = base.overlap;
     if (!base.overlap) own.strategy.streams = 1;

@@ -1,5 +1,5 @@
-// What a person wants to know beside the winner: where another strategy would begin to pay, and
-// what rarer averaging brings. Figures only; reports/ puts them into words.
+// Break-evens of other strategies, and the gain of less frequent averaging. Figures only; reports/
+// words them.
 #pragma once
 
 #include <functional>
@@ -13,40 +13,40 @@
 
 namespace syncline::tune {
 
-// Where `strategy` begins to be faster than `against` as one key of the scenario varies.
+// Value of one key of the scenario at which `strategy` becomes faster than `against`.
 struct BreakEven {
   std::string strategy;
   std::string against;
-  std::string path;         // of the key
+  std::string path;         // path of the key
   double now = 0;           // its value in the scenario
-  double gain_percent = 0;  // now: how much less the strategy takes; below 0: more
-  // The value at which the two are equal; it pays below it for a bandwidth, from it on for nodes.
-  // Nothing: the same answer at all values that were tried, from `least` to `most`.
+  double gain_percent = 0;  // time that the strategy saves at `now`; below 0: it takes longer
+  // Value at which both are equal. The strategy pays below a bandwidth, and from a number of nodes
+  // on. nullopt: the same answer at all values tried, from `least` to `most`.
   std::optional<double> value;
   double least = 0, most = 0;
 
   bool pays_now() const { return gain_percent > 0; }
 };
 
-// What a strategy takes in a scenario.
+// Returns the time of a strategy in a scenario.
 using Takes = std::function<Seconds(const Scenario& scenario, const Strategy& strategy)>;
 
-// A step, by the model.
+// Returns the time of a step by the model.
 Seconds step_by_model(const Scenario& scenario, const Strategy& strategy);
 
-// The bandwidth (Gbit/s, as the key says) of the outermost level, by bisection between a thousandth
-// and a thousand times what it is; the highest of several. Nothing for one rank.
+// Returns the break-even bandwidth (Gbit/s) of the outermost level, the highest of several, by
+// bisection from a thousandth to a thousand times the present one. nullopt for one rank.
 std::optional<BreakEven> bandwidth_break_even(const input::Document& document,
                                               const std::string& strategy,
                                               const std::string& against,
                                               const Takes& takes = step_by_model);
 
-// The number of nodes, among those up to 1,024 for which the scenario is valid; the smallest from
-// which on it pays at every doubling.
+// Returns the break-even number of nodes, up to 1,024 and valid in the scenario: the smallest from
+// which on the strategy pays at every doubling.
 std::optional<BreakEven> nodes_break_even(const input::Document& document,
                                           const std::string& strategy, const std::string& against);
 
-// Strategies that average parameters, with what was published for them.
+// A strategy that averages parameters, with its published figure.
 struct Averaging : measure::Prediction {
   std::string strategy;
   std::int64_t period = 0;  // 0: adaptive
@@ -54,14 +54,14 @@ struct Averaging : measure::Prediction {
 };
 std::vector<Averaging> averaging_of(Evaluator& evaluator);
 
-// Each framework's own default on this workload and cluster; overlap as in `base`, because that is
-// what the machine does.
+// A framework's default on this workload and cluster; overlap as in `base`, because it is a
+// property of the machine.
 struct FrameworkDefault : measure::Prediction {
   std::string dialect;
   Json config;
   Strategy strategy;
-  double loss_percent = 0;          // how much longer that is than the best's
-  measure::Interval loss_interval;  // 80 % of it
+  double loss_percent = 0;          // extra time over the best
+  measure::Interval loss_interval;  // 80 % interval of `loss_percent`
 };
 std::vector<FrameworkDefault> framework_defaults(const Strategy& base, Evaluator& evaluator);
 

@@ -16,7 +16,7 @@ struct ParsedName {
 };
 
 ParsedName parsed(const std::string& name) {
-  constexpr std::int64_t kLargest = 1000000;  // a longer number names no layer
+  constexpr std::int64_t kLargest = 1000000;  // a longer number is not a layer's
   ParsedName parsed;
   bool in_number = false;
   for (const char letter : name) {
@@ -35,7 +35,7 @@ ParsedName parsed(const std::string& name) {
   return parsed;
 }
 
-// The form's words: what stands between dots, underscores and slashes.
+// Returns true if one of the words is in the form, between dots, underscores and slashes.
 template <std::size_t kCount>
 bool has_word(const std::string& form, const std::array<std::string_view, kCount>& words) {
   constexpr std::string_view kSeparators = "._/:";
@@ -48,7 +48,7 @@ bool has_word(const std::string& form, const std::array<std::string_view, kCount
   return false;
 }
 
-// As torch, Keras and Paddle ("fc_0.w_0") call parameters.
+// Returns true if torch, Keras or Paddle ("fc_0.w_0") name parameters like this.
 bool names_parameter(const std::string& form) {
   constexpr std::array<std::string_view, 8> kWords{"weight", "weights", "bias",  "kernel",
                                                    "gamma",  "beta",    "scale", "offset"};
@@ -79,7 +79,7 @@ struct Votes {
   bool clearly_forward() const { return forward >= 2 && forward > 3 * backward; }
 };
 
-// Of the numbers in names, each against the name of the same form before it.
+// Counts votes of the numbers in names, each compared with the previous name of the same form.
 Votes votes_of_numbers(const std::vector<ParsedName>& names, bool parameters_alone) {
   Votes votes;
   std::map<std::string_view, const ParsedName*> last;
@@ -95,7 +95,7 @@ Votes votes_of_numbers(const std::vector<ParsedName>& names, bool parameters_alo
   return votes;
 }
 
-// Of matrices (outputs x inputs) next to each other.
+// Counts votes of adjacent matrices (outputs x inputs).
 Votes votes_of_shapes(const Workload& workload) {
   Votes votes;
   const Tensor* before = nullptr;

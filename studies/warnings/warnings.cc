@@ -1,27 +1,27 @@
-//   nothing to cost     one rank; no compute times, so that nothing can overlap; encoding that
-//                        costs nothing as the device's memory rate is not given; a hierarchy of one
+//   no cost              one rank; no compute times, so that overlap is impossible; encoding
+//                        without cost, as the device's memory rate is not given; a hierarchy of one
 //                        level; parameters averaged after every step
-//   a list turned round  gradients in forward order (gradient_order.h)
-//   who waits            ranks that compute faster than the slowest (cluster.speeds)
-//   a setting in vain    what a framework ignores
-//   a unit mistaken      a NIC above 1600 Gbit/s or of a usual rate in GB/s, a GPU's port above 20
+//   reversed list        gradients in forward order (gradient_order.h)
+//   waiting ranks        ranks that compute faster than the slowest (cluster.speeds)
+//   ignored setting      a setting that a framework ignores
+//   wrong unit           a NIC above 1600 Gbit/s or of a usual rate in GB/s, a GPU's port above 20
 //                        Tbit/s, a message's latency of 10 ms or, between nodes, below 0.2 us, a
 //                        device above 100 PFLOP/s or 100 TB/s, buckets of 1000 times the
 //                        gradients, a bucket of a few elements, a Horovod threshold of a few bytes
-//                        or cycle of a few microseconds; and, where the document is at hand, a
+//                        or cycle of a few microseconds; and, if the document is available, a
 //                        backward_ms that contradicts its gradients' backward_us
 //   hardware             a device's name that is another device's than its base, more GPUs than the
-//                        named node has, bf16 where the device has no products in it
-//   a global batch       activations that no GPU holds, where those of a share of the batch fit
-//   several networks     rows evaluated by NCCL beside rows on the plain links
-//   a first step         DDP's, which exchanges one bucket of everything, and what it takes
-//   shapes not given     what PowerSGD factors is assumed
+//                        named node has, bf16 on a device without products in it
+//   global batch         activations that no GPU holds, while those of a share of the batch fit
+//   several networks     rows evaluated by NCCL and rows on the plain links
+//   first step           DDP's, which exchanges one bucket of all gradients, and its time
+//   missing shapes       assumed shapes of the tensors that PowerSGD factors
 //   not measured         collectives outside the sizes and counts of the cluster's calibration
-//   a guess              what the choice of NCCL rests on; what a node or device that is named
-//                        (catalogue/hardware) leaves to assumption, where the document is at hand
+//   guess                basis of NCCL's choices; assumptions about a named node or device
+//                        (catalogue/hardware), if the document is available
 //
-// Some of this is doubtful: input that is likely a mistake. Such a line begins with kDoubtful, and
-// verbs say it before their results.
+// Some of these are doubtful: input that is likely a mistake. Such a line begins with kDoubtful,
+// and verbs print it before their results.
 #include "studies/warnings/warnings.h"
 
 #include <algorithm>
@@ -53,14 +53,14 @@ namespace {
 
 std::string doubtful(const std::string& text) { return std::string(kDoubtful) + text; }
 
-// Beyond these a unit was mistaken: each is well above what is sold.
+// Limits beyond which a unit is likely wrong: each is well above products on the market.
 constexpr BytesPerSecond kFastestNic = 1600 * kGigabitPerSecond;
 constexpr BytesPerSecond kFastestGpuPort = 20000 * kGigabitPerSecond;
 constexpr Seconds kSlowestMessage = 10 * kMillisecond;
 constexpr Seconds kQuickestMessage = 0.2 * kMicrosecond;
 constexpr double kMostFlops = 1e17;
 constexpr BytesPerSecond kFastestMemory = 1e5 * kGigabytePerSecond;
-// Buckets so many times the gradients; small models are taken to be larger.
+// Limit of a bucket, in multiples of the gradients; small models count as kSmallModel.
 constexpr double kBeyondModel = 1000;
 constexpr Bytes kSmallModel = 64 * kMiB;
 
@@ -72,7 +72,7 @@ std::string number_text(double value) {
   return text.str();
 }
 
-// "strategy 'a'", "strategies 'a', 'b' and 3 more".
+// Returns "strategy 'a'", "strategies 'a', 'b' and 3 more".
 std::string names_text(const std::vector<std::string>& names) {
   std::string text = names.size() == 1 ? "strategy " : "strategies ";
   const std::size_t named = names.size() > kNamedStrategies + 1 ? kNamedStrategies : names.size();
@@ -85,7 +85,7 @@ std::string names_text(const std::vector<std::string>& names) {
   return text;
 }
 
-// Warnings about strategies, the same one of several together.
+// Warnings about strategies; the same warning of several strategies is one line.
 class StrategyWarnings {
  public:
   void add(const Strategy& strategy, const std::string& text) {
@@ -104,7 +104,7 @@ class StrategyWarnings {
   }
 
  private:
-  using Said = std::pair<std::string, std::vector<std::string>>;  // with the strategies' names
+  using Said = std::pair<std::string, std::vector<std::string>>;  // text, names of strategies
   std::vector<Said> said_;
 };
 
@@ -114,7 +114,7 @@ bool uses_nccl(const Strategy& strategy) {
          strategy.hierarchy.across == collective::kNcclName;
 }
 
-// Where the times of what NCCL runs come from.
+// Returns the source of the times of NCCL's collectives.
 std::string times_words(const Cluster& cluster) {
   if (cluster.cost_model) return "times by the cluster's calibration where it covers them";
   const std::string text =
@@ -145,8 +145,8 @@ std::string nccl_warning(const Cluster& cluster) {
   return text.str();
 }
 
-// A batch is one GPU's. One that no GPU holds, while a rank's share of it fits, is likely that of
-// all; a batch that was measured is what it says.
+// Warns of a batch that no GPU holds, while a rank's share of it fits: it is likely that of all
+// GPUs. A measured batch is not suspected.
 void suspect_batch(const Scenario& scenario, std::vector<std::string>& lines) {
   constexpr std::int64_t kLargeBatch = 256;  // smaller ones may fit by recomputation
   const Workload& workload = scenario.workload;
@@ -178,7 +178,7 @@ void suspect_bf16(const Workload& workload, const Device& device, std::vector<st
       device.name + " has no fast products in bf16: they take the rate of fp32 (fp16 is faster)"));
 }
 
-// Products whose rows begin at any address, where they cost more than a little.
+// Warns of products with unaligned rows, if they cost more than a little.
 void warning_on_columns(const Workload& workload, const Device& device,
                         std::vector<std::string>& lines) {
   constexpr double kWorth = 0.03, kPercent = 100;
@@ -226,7 +226,7 @@ void warning_on_workload(const Scenario& scenario, std::vector<std::string>& lin
   suspect_bf16(workload, scenario.cluster.device, lines);
 }
 
-// Usual rates in Gbit/s that are written in GB/s.
+// Warns of usual rates in Gbit/s that are written in GB/s.
 void suspect_gigabytes(const std::string& key, double gigabits, std::vector<std::string>& lines) {
   for (const double usual : {10.0, 25.0, 50.0, 100.0}) {
     if (std::abs(gigabits * 8 - usual) > 1e-6 * usual) continue;
@@ -236,7 +236,7 @@ void suspect_gigabytes(const std::string& key, double gigabits, std::vector<std:
   }
 }
 
-// Where collectives were measured, the tier sums up what was seen, and need not be a NIC.
+// Warns of a tier. If collectives were measured, the tier summarises them, and need not be a NIC.
 void warning_on_tier(const Cluster& cluster, const Tier& tier, std::vector<std::string>& lines) {
   const std::string key = "cluster." + tier.name;
   const bool inside = tier.span <= cluster.gpus_per_node;
@@ -282,7 +282,7 @@ std::string assumed_overlap(const Overlap& overlap) {
          "overlap_delay_us; `syncline record` measures them)";
 }
 
-// Says whether nothing tells how computation and collectives slow each other down.
+// Returns true if the slowdown of computation by collectives, and vice versa, is not given.
 bool unknown_overlap(const Cluster& cluster) {
   return cluster.ranks() > 1 && cluster.library == Library::kLinks && !cluster.library_given &&
          !cluster.device.overlap.given && cluster.device.data_parallel_slowdown == 0;
@@ -340,8 +340,8 @@ void warning_on_size(const Strategy& strategy, const Scenario& scenario,
   }
 }
 
-// Exchanges whose size or counts no measurement of the cluster speaks for. Their costs go on, with
-// wide intervals; where the calibration knows nothing of them, NCCL's model or the links answer.
+// Warns of exchanges of sizes or counts that were not measured. Their costs are extrapolated with
+// wide intervals, or by NCCL's model or the links if the calibration lacks them.
 void warning_on_measurements(const Strategy& strategy, const Scenario& scenario,
                              StrategyWarnings& warnings) {
   if (!scenario.cluster.cost_model || scenario.cluster.ranks() == 1) return;
@@ -374,8 +374,8 @@ void warning_on_measurements(const Strategy& strategy, const Scenario& scenario,
   }
 }
 
-// Where steps later differ from a training's first one by more than no measurement could tell: of
-// all such strategies together, with the figures of the one that differs most.
+// Warns if later steps differ measurably from a training's first one: one warning for all such
+// strategies, with the figures of the largest difference.
 void warning_on_first_steps(const Scenario& scenario, StrategyWarnings& warnings) {
   constexpr double kTold = 1.01;
   const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
@@ -388,7 +388,7 @@ void warning_on_first_steps(const Scenario& scenario, StrategyWarnings& warnings
   };
   std::vector<const Strategy*> found;
   const Strategy* most = nullptr;
-  Seconds most_whole = 0, most_later = 0;  // of that one
+  Seconds most_whole = 0, most_later = 0;  // times of `most`
   for (const Strategy& strategy : scenario.strategies) {
     if (!strategy.traits.whole_first_step || scenario.cluster.ranks() == 1) continue;
     Strategy first = strategy;
@@ -416,7 +416,7 @@ void warning_on_first_steps(const Scenario& scenario, StrategyWarnings& warnings
   }
 }
 
-// What a codec of low rank makes of gradients whose shapes nobody gave.
+// Warns of gradients without shapes that a low-rank codec compresses.
 void warning_on_shapes(const Strategy& strategy, const Workload& workload,
                        StrategyWarnings& warnings) {
   const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
@@ -426,7 +426,7 @@ void warning_on_shapes(const Strategy& strategy, const Workload& workload,
                    std::string(codec->name));
 }
 
-// Who computes faster than the slowest block of ranks waits for it.
+// Warns of ranks that wait for the slowest block of ranks.
 void warning_on_speeds(const Strategy& strategy, const Cluster& cluster,
                        StrategyWarnings& warnings) {
   constexpr double kFew = 0.05;
@@ -466,7 +466,7 @@ void warning_on_strategies(const Scenario& scenario, std::vector<std::string>& l
   warnings.append_to(lines);
 }
 
-// Where NCCL is what runs, a strategy with an algorithm of its own is another network's row.
+// Warns if NCCL runs some strategies and others have an algorithm: rows of another network.
 void warning_on_networks(const Scenario& scenario, std::vector<std::string>& lines) {
   if (scenario.cluster.library != Library::kNccl || scenario.cluster.ranks() == 1) return;
   std::vector<std::string> nccl, links;
@@ -481,8 +481,8 @@ void warning_on_networks(const Scenario& scenario, std::vector<std::string>& lin
                   "compares them");
 }
 
-// backward_ms beside backward_us keeps the waits' proportions and changes their sum. That is how a
-// file's model is used on another device; where both stand in the scenario one is left over.
+// Warns of backward_ms with backward_us, which keeps the waits' proportions and changes their sum.
+// This adapts a file's model to another device; if both are in the scenario, one is a leftover.
 std::optional<std::string> stretched_total(const input::Document& document) {
   const Json& workload = document.root.at("workload");
   if (!document.workload_file.empty() || !workload.contains("backward_ms")) return std::nullopt;
@@ -497,7 +497,7 @@ std::optional<std::string> stretched_total(const input::Document& document) {
          " ms, and are stretched to backward_ms, " + number_text(total / kMillisecond) + " ms";
 }
 
-// Hardware by name: what stands behind the name is rated, and shares of it assumed.
+// Returns a note on hardware by name: its figures are rated ones, with assumed shares.
 std::optional<std::string> named_hardware(const input::Document& document,
                                           const Scenario& scenario) {
   const Json& cluster = document.root.at("cluster");
@@ -520,7 +520,7 @@ std::optional<std::string> named_hardware(const input::Document& document,
   return text + " are assumed: give your own, or measure them (syncline calibrate)";
 }
 
-// What contradicts a node or a device that is given by name.
+// Warns of figures that contradict a node or a device given by name.
 void suspect_names(const input::Document& document, const Scenario& scenario,
                    std::vector<std::string>& lines) {
   const Json& cluster = document.root.at("cluster");
@@ -544,7 +544,7 @@ void suspect_names(const input::Document& document, const Scenario& scenario,
                            "\" takes the figures of that device)"));
 }
 
-// Without its digits: the same warning at another sweep point.
+// Returns the text without digits, to recognise a warning at another sweep point.
 std::string without_numbers(const std::string& text) {
   std::string form = text;
   std::erase_if(form, [](unsigned char letter) { return std::isdigit(letter) || letter == '.'; });
@@ -572,7 +572,7 @@ std::vector<std::string> warnings_of(
     SweepPoint first;
     std::size_t last;  // the last point at which it holds, by its index
     std::size_t points = 1;
-    bool varies = false;  // in its numbers
+    bool varies = false;  // its numbers vary
   };
   std::vector<Said> said;
   const input::Document each = without_sweep(document);
@@ -588,7 +588,7 @@ std::vector<std::string> warnings_of(
     if (named_here) suspect_names(document, here, told);
     for (const auto& line : told) {
       const std::string form = without_numbers(line);
-      // A form comes several times at one point where strategies differ by a number in their names.
+      // A form occurs several times at one point if strategies differ by a number in their names.
       const auto known = std::ranges::find_if(
           said, [&](const Said& other) { return other.form == form && other.last != i; });
       if (known == said.end()) {

@@ -1,4 +1,4 @@
-// What is allowed in a scenario and rarely meant: said beside every answer, never a failure.
+// Warnings of valid but rarely intended settings: part of every answer, never a failure.
 #pragma once
 
 #include <functional>
@@ -13,22 +13,22 @@ namespace syncline::measure {
 
 inline constexpr std::string_view kDoubtful = "doubtful: ";
 
-// Takes the doubtful ones out of a list of warnings, without the word.
+// Takes the doubtful ones out of a list of warnings, without the word "doubtful".
 std::vector<std::string> take_suspicious(std::vector<std::string>& warnings);
 
-// Recognises a strategy's note about a setting that does nothing. Warnings repeat those notes, so
-// that each verb prints them.
+// Tells whether a strategy's note is about an ignored setting. Warnings repeat those notes, so that
+// each verb prints them.
 bool tells_ignored(std::string_view note);
 
-// One line each, without a final stop. What holds for several strategies is one line that names
-// them. Empty where there is nothing to say.
+// Returns the warnings, one line each, without a final stop. A warning of several strategies is one
+// line that names them.
 std::vector<std::string> warnings_of(const Scenario& scenario);
 
-// The same over a sweep of the document, which has been read as `scenario`. Warnings that differ in
-// numbers alone are said once, as at the first point where they hold; what does not hold at all
-// points says where. Throws InputError, naming the point, where its values make the scenario wrong.
-// `interrupted` is asked between points; true ends it with what was found at those before.
-// `progress` is called after each point with the number done and wanted.
+// Returns the warnings over a sweep of the document, which was read as `scenario`. Warnings that
+// differ only in numbers appear once, as at their first point; those not at all points name theirs.
+// Throws InputError, naming the point, if its values make the scenario wrong. `interrupted` is
+// called between points; true ends with the warnings so far. `progress` is called after each point
+// with the numbers done and in all.
 std::vector<std::string> warnings_of(
     const input::Document& document, const Scenario& scenario, const Sweep& sweep = Sweep(),
     const std::function<bool()>& interrupted = [] { return false; },

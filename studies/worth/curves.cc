@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kMost = 1e12;  // steps, or seconds
 
-// The cells of a line, by RFC 4180; a quoted cell ends in the line where it begins.
+// Returns the cells of a line, by RFC 4180; a quoted cell must end in its line.
 std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells(1);
   bool quoted = false;
@@ -135,7 +135,7 @@ class CurveReader {
   std::vector<Curve> curves_;
 };
 
-// The first look stands by itself: its one neighbour is later and would run ahead of the training.
+// Returns running means. The first value stays: its one neighbour would run ahead of the training.
 std::vector<Look> smoothed(const std::vector<Look>& looks) {
   std::vector<Look> means;
   for (std::size_t i = 0; i < looks.size(); ++i) {
@@ -156,7 +156,7 @@ void add_end(Reach& reach, const std::vector<double>& ends) {
 }
 
 Reach reach_of(const std::string& strategy, const std::vector<std::optional<double>>& at) {
-  constexpr double kSoonest = 1e-3;  // what begins at its target: a product with it stays a time
+  constexpr double kSoonest = 1e-3;  // for curves that begin at the target: step * at > 0
   Reach reach;
   reach.strategy = strategy;
   reach.seeds = at.size();
@@ -179,7 +179,7 @@ const Reach* named(const std::vector<Reach>& reaches, const std::string& name) {
   return found == reaches.end() ? nullptr : &*found;
 }
 
-// Buckets, streams and levels leave a training as it is.
+// Returns true if two strategies train alike: buckets, streams and levels do not change a training.
 bool train_alike(const Strategy& a, const Strategy& b) {
   return measure::training_beside(a, b) == measure::TrainingChange::kSame &&
          measure::training_beside(b, a) == measure::TrainingChange::kSame;
@@ -218,7 +218,7 @@ std::vector<Curve> curves_of(std::string_view text, const std::string& name, Qua
 
 std::optional<double> reached_at(const Curve& curve, Quantity quantity, double target) {
   const auto means = smoothed(curve.looks);
-  // Of a look that is no number neither side is reached.
+  // A value that is not a number reaches no target.
   const auto there = [&](double value) {
     return quantity == Quantity::kLoss ? value <= target : value >= target;
   };
@@ -259,7 +259,7 @@ std::vector<Reach> reaches_of(const std::vector<Curve>& curves, Quantity quantit
 }
 
 void add_outcomes(const std::vector<Curve>& curves, Quantity quantity, tune::Tuning& tuning) {
-  const auto reaches = reaches_of(curves, quantity, 0);  // of whatever target: the ends count
+  const auto reaches = reaches_of(curves, quantity, 0);  // any target: only the final values count
   auto& rows = tuning.alternatives;
   const Reach* before = reach_of(reaches, rows.front(), tuning.scenario);
   bool any = false;

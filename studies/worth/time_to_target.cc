@@ -13,10 +13,10 @@
 namespace syncline::worth {
 namespace {
 
-// The scenario whose cost of a step is the mean over the training's first so many.
+// Returns the scenario with a step's cost averaged over the training's first `steps`.
 Scenario over_steps(Scenario scenario, double steps) {
   auto& rate = scenario.training.learning_rate;
-  if (!rate.steps && scenario.training.steps) {  // it falls over the whole training all the same
+  if (!rate.steps && scenario.training.steps) {  // it still falls over the whole training
     rate.steps = scenario.training.from + *scenario.training.steps;
   }
   scenario.training.step.reset();
@@ -25,7 +25,7 @@ Scenario over_steps(Scenario scenario, double steps) {
   return scenario;
 }
 
-// The same training with whatever else makes its step short.
+// Returns the strategy with the settings that make its step shortest and keep its training.
 Strategy searched_strategy(const Scenario& scenario, const Strategy& strategy,
                            const tune::TuneOptions& options) {
   Scenario alone = scenario;
@@ -36,7 +36,7 @@ Strategy searched_strategy(const Scenario& scenario, const Strategy& strategy,
   return tuned.winner().strategy;
 }
 
-// The mean over the seeds, at the steps that all of them were looked at.
+// Returns the mean over the seeds, at the steps that all of them have.
 std::vector<Look> mean_curve(const std::vector<Curve>& curves, const std::string& strategy) {
   std::map<double, std::vector<double>> values;
   std::size_t seeds = 0;
@@ -103,7 +103,7 @@ void add_measured(Worth& worth) {
   }
 }
 
-// From which bandwidth on each is there before the baseline.
+// Adds the bandwidth up to which each strategy beats the baseline.
 void add_break_evens(const input::Document& document, Worth& worth) {
   const WorthRow* base = worth.baseline();
   if (base == nullptr) return;

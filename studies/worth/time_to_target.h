@@ -1,7 +1,6 @@
-// What a strategy is worth: the time of its training to a target, which is the time of a step
-// (predicted) times the steps to the target (of training curves). Both have their uncertain inputs,
-// and they are independent of each other: squares of logarithms add up
-// (studies/rows/uncertainty.h).
+// Computes the time of a strategy's training to a target: the predicted time of a step times the
+// steps to the target, from training curves. Both are uncertain and independent: squares of
+// logarithms add up (studies/rows/uncertainty.h).
 #pragma once
 
 #include <optional>
@@ -20,29 +19,29 @@ struct Objective {
   Quantity quantity = Quantity::kLoss;
   double target = 0;
   std::vector<Curve> curves;    // over steps
-  std::vector<Curve> measured;  // over seconds, on the scenario's cluster; to compare with
+  std::vector<Curve> measured;  // over seconds, on the scenario's cluster; for comparison
 };
 
-// A strategy whose trainings all reach the target.
+// A strategy with trainings that all reach the target.
 struct WorthRow {
   std::string name;
-  Strategy strategy;  // as it is evaluated: after a search with other buckets, streams, ...
+  Strategy strategy;  // as evaluated: after a search with other buckets, streams, ...
   Reach reach;
-  Seconds step = 0;  // the mean over the steps to the target: ramps and rare averaging are in it
+  Seconds step = 0;  // mean over the steps to the target, including ramps and rare averaging
   measure::Interval step_interval;
   Seconds time = 0;
-  measure::Sensitivity sensitivity;  // of that time
+  measure::Sensitivity sensitivity;  // sensitivity of `time`
   measure::Interval interval;
-  double gain = 1;  // how many times as fast as the baseline; 0 where that has no row
+  double gain = 1;  // speedup over the baseline; 0 if the baseline has no row
   measure::Interval gain_interval;
-  double chance_over_next = 0;  // that it is there before the next row; 0 for the last
-  // Where it is as fast as the baseline, as the bandwidth varies; no steps but costs change.
+  double chance_over_next = 0;  // chance to be faster than the next row; 0 for the last
+  // Bandwidth at which both are equal: costs change, the number of steps does not.
   std::optional<tune::BreakEven> even;
-  std::vector<Look> seen;         // the mean of its curves, over the seconds that are predicted
-  std::optional<Reach> measured;  // seconds to the target, by the clock
+  std::vector<Look> seen;         // mean of its curves, over predicted seconds
+  std::optional<Reach> measured;  // measured seconds to the target
 };
 
-// Predicted over measured; nothing where it was not, or did not always get there.
+// Returns predicted / measured; nullopt if not all measured trainings reach the target.
 std::optional<double> measured_ratio(const WorthRow& row);
 
 struct Worth {
@@ -51,18 +50,18 @@ struct Worth {
   Objective objective;
   bool searched = false;
   std::string executor;
-  std::vector<WorthRow> rows;         // the fastest first
-  std::vector<Reach> never;           // by no training, or not by all
+  std::vector<WorthRow> rows;         // fastest first
+  std::vector<Reach> never;           // strategies that do not reach the target in every training
   std::vector<std::string> none;      // strategies without a curve
   std::vector<std::string> left;      // curves without a strategy
-  std::vector<std::string> warnings;  // what every other verb says of such a scenario (warnings.h)
+  std::vector<std::string> warnings;  // warnings of the scenario, as in every verb (warnings.h)
 
   const WorthRow* baseline() const;
 };
 
-// The strategies of a scenario. `search`: each with the buckets, streams and algorithms that make
-// it fastest without changing its training; nothing: each as it stands. Throws InputError where the
-// scenario is wrong or no strategy has a curve.
+// Returns the worth of a scenario's strategies. `search`: each with the buckets, streams and
+// algorithms that make it fastest without changing its training; nullopt: unchanged. Throws
+// InputError if the scenario is wrong or no strategy has a curve.
 Worth worth_of(const input::Document& document, Objective objective, const std::string& executor,
                const measure::ExecutorFactory& make_executor,
                const std::optional<tune::TuneOptions>& search);

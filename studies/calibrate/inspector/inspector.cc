@@ -1,19 +1,19 @@
-// What NCCL's Inspector wrote of a job (NCCL's profiler plugin, plugins/profiler/inspector,
-// NCCL 2.28 and later): a line of JSON for each collective of each rank, in a file a process:
+// Reads logs of NCCL's Inspector (NCCL's profiler plugin, plugins/profiler/inspector, NCCL 2.28 and
+// later): one file per process, one line of JSON per collective:
 //
 //   {"header": {"id", "rank", "n_ranks", "nnodes"}, "metadata": {...},
 //    "coll_perf": {"coll": "AllReduce", "coll_sn", "coll_msg_size_bytes", "coll_exec_time_us",
 //                  "coll_timing_source": "kernel_gpu", ...}}
 //
-// A rank's time holds its waiting for the others, so ranks are joined and the least time stands:
-// that of the rank which came last. They are joined by communicator, collective and coll_sn: NCCL
-// counts coll_sn for each kind of collective of a communicator by itself (comm->seqNumber[func],
-// src/enqueue.cc). Of what was repeated, the median over coll_sn is taken at each size: a job's
-// times have a long tail on one side (other traffic, clocks), which a mean follows and a median
-// does not.
+// A rank's time includes its wait for the others, so ranks are joined by the least time, that of
+// the latest rank. The key is communicator, collective and coll_sn: NCCL counts coll_sn per kind of
+// collective and communicator (comm->seqNumber[func], src/enqueue.cc). Repeated collectives of one
+// size give the median over coll_sn: a job's times have a long tail on one side (other traffic,
+// clocks), which shifts a mean but not a median.
 //
-// Sizes are counted as nccl-tests does: coll_msg_size_bytes is what a rank gives for all-gather and
-// gets for reduce-scatter, a share of the payload (inspectorComputeCollBw multiplies it likewise).
+// Sizes are counted as in nccl-tests: coll_msg_size_bytes is a rank's input for all-gather and its
+// output for reduce-scatter, a share of the payload (inspectorComputeCollBw multiplies it
+// likewise).
 #include "studies/calibrate/inspector/inspector.h"
 
 #include <zlib.h>
@@ -45,7 +45,7 @@ namespace {
 
 using Line = nlohmann::json;
 
-// One line, its keys checked.
+// One line, with checked keys.
 class Fields {
  public:
   Fields(const std::string& file, int line, std::string_view text)
@@ -104,7 +104,7 @@ class Fields {
   Line line_;
 };
 
-// Times are told in whole microseconds, which no repeating mends.
+// Returns the median's spread, including rounding to microseconds, which repeats do not reduce.
 double spread_of(const std::vector<Seconds>& times, Seconds middle) {
   const double spread = spread_of_median(times);
   return spread > 0 ? std::hypot(spread, kMicrosecond / std::sqrt(12.0) / middle) : 0;
@@ -113,7 +113,7 @@ double spread_of(const std::vector<Seconds>& times, Seconds middle) {
 // The Inspector's lines, joined over ranks.
 class JoinedRanks {
  public:
-  // Throws InputError, naming file and line.
+  // Adds a line. Throws InputError, naming file and line.
   void add(const std::string& file, int line, std::string_view text) {
     const Fields fields(file, line, text);
     constexpr std::int64_t kMostRanks = 1 << 16;
@@ -124,7 +124,7 @@ class JoinedRanks {
       auto& lost = lost_[{id, rank}];
       lost = std::max(lost, fields.integer("dump_stats", "coll_dropped_total", 0, INT64_MAX));
     }
-    if (!fields.has("coll_perf")) return;  // of single messages, or of the dump itself
+    if (!fields.has("coll_perf")) return;  // single messages, or the dump itself
     const std::string name = fields.text("coll_perf", "coll");
     const std::int64_t number = fields.integer("coll_perf", "coll_sn", 0, INT64_MAX);
     constexpr std::int64_t kMostBytes = std::int64_t{1} << 44;
@@ -163,7 +163,7 @@ class JoinedRanks {
     joined.least = std::min(joined.least, time);
   }
 
-  // `source` names all files. Throws InputError, naming it, where no collective is complete.
+  // Returns the tables. Throws InputError, naming `source`, if no collective is complete.
   std::vector<cost::MeasuredTable> tables(const std::string& source) const {
     const Measured all = measured();
     const std::vector<std::string> left_out = dropped(all);
@@ -192,27 +192,27 @@ class JoinedRanks {
   }
 
  private:
-  // One collective, as far as its ranks were read.
+  // One collective, joined over the ranks read so far.
   struct Joined {
-    std::string kind;  // "all_reduce"; empty: none that nccl-tests knows
+    std::string kind;  // "all_reduce"; empty: not in nccl-tests
     int ranks = 0;
     int nodes = 0;
-    Bytes size = 0;  // as nccl-tests counts
+    Bytes size = 0;  // as counted by nccl-tests
     Seconds least = 0;
-    std::vector<bool> seen;  // by rank
-    bool agree = true;       // all ranks tell the same collective
+    std::vector<bool> seen;  // per rank
+    bool agree = true;       // all ranks name the same collective
   };
-  // Communicator, collective as NCCL names it, coll_sn.
+  // Communicator, NCCL's name of the collective, coll_sn.
   using Key = std::tuple<std::string, std::string, std::int64_t>;
   // Kind, ranks, nodes.
   using Shape = std::tuple<std::string, int, int>;
-  // What tables() makes of the collectives that all ranks told.
+  // Input of tables(): collectives that all ranks reported.
   struct Measured {
     std::map<Shape, std::map<Bytes, std::vector<Seconds>>> times;
     std::map<Shape, std::size_t> incomplete;
     std::size_t uneven = 0;
     std::size_t disagreeing = 0;
-    int most_ranks = 0;  // that told of one incomplete collective
+    int most_ranks = 0;  // most ranks that reported one incomplete collective
   };
 
   Measured measured() const {
@@ -277,14 +277,14 @@ class JoinedRanks {
   std::set<std::string> host_sources_;
   std::size_t timeless_ = 0;
   std::size_t repeated_ = 0;
-  std::map<std::pair<std::string, int>, std::int64_t> lost_;  // by communicator and rank
+  std::map<std::pair<std::string, int>, std::int64_t> lost_;  // per communicator and rank
 };
 
 namespace fs = std::filesystem;
 
 constexpr long long kLongestLine = 1ll << 24;
 
-// A file's lines one after the other, unpacked where gzip packed it: such files are of any size.
+// Reads a file's lines one by one, unpacked if it is gzipped: such files have any size.
 class Lines {
  public:
   explicit Lines(const std::string& path) : path_(path), file_(gzopen(path.c_str(), "rb")) {
@@ -295,7 +295,7 @@ class Lines {
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
 
-  // False at the end. Throws InputError for damaged packing and for a line beyond all reason.
+  // Reads a line; false at the end. Throws InputError for damaged gzip data or above 16 MiB.
   bool next(std::string& line) {
     line.clear();
     const z_off_t begun = gztell(file_);
@@ -312,7 +312,7 @@ class Lines {
     return !line.empty();
   }
 
-  // How far it has come.
+  // Returns the number of unpacked bytes read.
   long long unpacked_bytes() const { return gztell(file_); }
 
  private:
@@ -333,7 +333,7 @@ void add_file(const std::string& path, JoinedRanks& ranks) {
   }
 }
 
-// Those of a folder that may be the Inspector's, by name.
+// Returns the files of a folder that may be the Inspector's, by name.
 std::vector<std::string> files_in(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code error;
@@ -360,7 +360,7 @@ bool begins_like_inspector(const std::string& path) {
     while (lines.unpacked_bytes() < kLongestLine && lines.next(line)) {
       if (!blank(line)) return is_inspector_text(line);
     }
-  } catch (const InputError&) {  // whoever reads it says what is wrong
+  } catch (const InputError&) {  // the reader reports the mistake
   }
   return false;
 }

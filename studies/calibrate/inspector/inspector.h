@@ -1,6 +1,6 @@
-// What NCCL's Inspector wrote of a job (NCCL's profiler plugin, NCCL 2.28 and later): a line of
-// JSON for each collective of each rank, in a file a process. Ranks are joined, and the time of the
-// one that came last stands; of what was repeated the median. Sizes are counted as nccl-tests does.
+// Logs of NCCL's Inspector (NCCL's profiler plugin, NCCL 2.28 and later): one file per process, one
+// line of JSON per collective. Ranks are joined: the latest rank's time counts, and the median of
+// repetitions. Sizes are counted as in nccl-tests.
 #pragma once
 
 #include <string>
@@ -12,20 +12,19 @@
 
 namespace syncline::calibrate {
 
-// Whether the text begins with a line of the Inspector's.
+// Returns true if the text begins with a line of the Inspector.
 bool is_inspector_text(std::string_view begin);
 
-// Whether the file, or one in the folder, begins like that.
+// Returns true if the file, or one in the folder, begins with a line of the Inspector.
 bool is_inspector_log(const std::string& path);
 
-// A file, or all of a folder (NAME.log, .json, .jsonl, also packed with gzip), as a table for each
-// kind of collective, count of ranks and of nodes; gpus_per_node is their ratio. `left_out` says
-// what was dropped: collectives that some rank did not report, times that the host took, lost
-// lines. Throws InputError, naming file and line, for a line that is cut off, no JSON or without
-// one of these keys, and where nothing is left.
+// Reads a file or a folder (NAME.log, .json, .jsonl, also gzipped) as one table per collective,
+// ranks and nodes; gpus_per_node is their ratio. `left_out` lists dropped parts: collectives that
+// some rank did not report, times taken by the host, lost lines. Throws InputError, naming file and
+// line, for a line that is cut off, no JSON or lacks a key, and if no collective is left.
 std::vector<cost::MeasuredTable> read_inspector_log(const std::string& path);
 
-// The same of texts; `source` stands for all of them, each one's name for its file in messages.
+// Returns the tables of texts; `source` names them all in messages, each name its file.
 std::vector<cost::MeasuredTable> inspector_tables(
     const std::string& source, const std::vector<std::pair<std::string, std::string>>& files);
 
