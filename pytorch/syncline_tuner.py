@@ -27,6 +27,7 @@ import pathlib
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -66,7 +67,7 @@ def autotune(model, optimizer, *, steps=200, rounded=False, changed=False, journ
     changed                 and those that change the training: DGC, PowerSGD
     journal                 a file, JSON: all steps and what was kept. The same job begins there next
                             time; one that was stopped meanwhile goes on
-    program                 `syncline`; else the environment's SYNCLINE, or that of PATH
+    program                 `syncline`; else the environment's SYNCLINE, that of PATH or of pip
     find_unused_parameters  as DistributedDataParallel has it
     timeout                 seconds that a rank waits for the others; torch's own limit if left out
     ddp                     DistributedDataParallel's own bucket_cap_mb, broadcast_buffers and
@@ -441,8 +442,9 @@ class _Replicated(_Tuner):
     def _found(self, program):
         """The program, on rank 0; an error on all ranks where it is neither there nor needed any
         more."""
-        program = program or os.environ.get("SYNCLINE") or shutil.which("syncline")
-        there = program is not None and shutil.which(program) is not None
+        program = (program or os.environ.get("SYNCLINE") or shutil.which("syncline")
+                   or os.path.join(os.path.dirname(sys.executable), "syncline"))  # as pip has it
+        there = shutil.which(program) is not None
         done = self.journal.earlier is not None and "kept" in self.journal.earlier
         if not self.control.tell(there or done or dist.get_world_size() == 1):
             _fail("the program `syncline` is not in rank 0's PATH: give its place as program=PATH or "
