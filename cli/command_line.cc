@@ -32,7 +32,7 @@ std::string parser_words(const CLI::ParseError& error, int argc, const char* con
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     for (const std::string& echoed : {word, word.substr(word.find('=') + 1)}) {
-      const std::string cut = shortened(echoed);
+      const std::string cut = shorten_text(echoed);
       const std::size_t at = words.find(echoed);
       if (cut != echoed && at != std::string::npos) words.replace(at, echoed.size(), cut);
     }
@@ -49,10 +49,10 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
   if (std::ranges::count(verbs, word) > 0) return "";
   std::error_code error;
   if (word.ends_with(".json") || std::filesystem::is_regular_file(word, error)) {
-    return "'" + shortened(word) + "' is a file, not a command: did you mean 'syncline run " +
-           shortened(word) + "'?";
+    return "'" + shorten_text(word) + "' is a file, not a command: did you mean 'syncline run " +
+           shorten_text(word) + "'?";
   }
-  return "unknown command '" + shortened(word) + "'" + did_you_mean(word, verbs) +
+  return "unknown command '" + shorten_text(word) + "'" + did_you_mean(word, verbs) +
          "; commands: " + reports::joined(verbs);
 }
 
@@ -75,7 +75,7 @@ std::string unknown_option(const CLI::App& verb, int argc, const char* const* ar
     const bool is_short = own.size() == 2 && own[0] == '-' && std::isalpha(own[1]) != 0;
     if (!is_long && !is_short) continue;
     if (std::find(names.begin(), names.end(), own) != names.end()) continue;
-    return "unknown option '" + shortened(name) + "'" + did_you_mean(name, names);
+    return "unknown option '" + shorten_text(name) + "'" + did_you_mean(name, names);
   }
   return "";
 }
@@ -135,7 +135,7 @@ std::vector<const char*> with_verb_of_calibrate(std::vector<const char*> words) 
   return words;
 }
 
-std::string mistyped(const CLI::App& app, int argc, const char* const* argv) {
+std::string find_mistyped_word(const CLI::App& app, int argc, const char* const* argv) {
   const std::string mistaken = mistaken_argument(argc, argv);
   return mistaken.empty() ? unknown_verb(app, argc, argv) : mistaken;
 }

@@ -15,7 +15,7 @@ std::vector<const char*> as_options(int argc, const char* const* argv);
 std::vector<const char*> with_verb_of_calibrate(std::vector<const char*> words);
 
 // Names an argument that is not UTF-8, or an unknown verb, before parsing. Empty: no mistake.
-std::string mistyped(const CLI::App& app, int argc, const char* const* argv);
+std::string find_mistyped_word(const CLI::App& app, int argc, const char* const* argv);
 
 // Returns the reason why the parser failed, and the help to read.
 std::string refusal(const CLI::App& app, const CLI::ParseError& error, int argc,

@@ -22,17 +22,17 @@ void set_keys(input::Document& document, const std::vector<std::string>& changes
   for (const auto& change : changes) {
     const auto equals = change.find('=');
     if (equals == std::string::npos || equals == 0) {
-      throw InputError("--set: found '" + shortened(change) + "', expected KEY=VALUE");
+      throw InputError("--set: found '" + shorten_text(change) + "', expected KEY=VALUE");
     }
     const std::string text = change.substr(equals + 1);
     const auto value = json_in(text);
     if (!value && (text.starts_with('{') || text.starts_with('['))) {
-      throw InputError("--set " + change.substr(0, equals) + ": '" + shortened(text) +
+      throw InputError("--set " + change.substr(0, equals) + ": '" + shorten_text(text) +
                        "' is not valid JSON: a bracket or a quote is missing");
     }
     const auto several = value ? std::nullopt : json_in("[" + text + "]");
     if (several && text.find(',') != std::string::npos) {
-      throw InputError("--set: found several values, '" + shortened(text) +
+      throw InputError("--set: found several values, '" + shorten_text(text) +
                        "', expected one; use a sweep: --set 'sweep={\"" + change.substr(0, equals) +
                        "\": " + several->dump() + "}'");
     }

@@ -44,8 +44,8 @@ int say(const std::string& message, int code, const std::vector<std::string>& be
   const std::size_t longest = all <= kAll ? kLongest : kAll / (1 + below.size());
   std::cout.flush();
   note_failure_printed();
-  std::cerr << "syncline: " << shortened_inside(visible(message), longest) << "\n";
-  for (const auto& line : below) std::cerr << shortened_inside(visible(line), longest) << "\n";
+  std::cerr << "syncline: " << shorten_inside(visible(message), longest) << "\n";
+  for (const auto& line : below) std::cerr << shorten_inside(visible(line), longest) << "\n";
   return code;
 }
 
@@ -132,7 +132,7 @@ int run_verb(int argc, const char* const* given) {
     std::cerr << app.help();
     return kWrongInput;
   }
-  const std::string mistake = mistyped(app, argc, words.data());
+  const std::string mistake = find_mistyped_word(app, argc, words.data());
   if (!mistake.empty()) return say(mistake, kWrongInput);
   words = with_verb_of_calibrate(words);
   argc = static_cast<int>(words.size());

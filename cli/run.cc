@@ -38,7 +38,7 @@ std::size_t number_of(const std::string& text) { return number_in<std::size_t>(t
 
 measure::Part checked(measure::Part part, const std::string& from) {
   if (part.number >= 1 && part.number <= part.count) return part;
-  throw InputError("--part: found '" + shortened(visible(from), 60) +
+  throw InputError("--part: found '" + shorten_text(visible(from), 60) +
                    "', expected I/N with I from 1 to N, or auto");
 }
 
@@ -78,7 +78,7 @@ constexpr const char* kStrategy = "strategy";
 constexpr const char* kRank = "rank";
 
 [[noreturn]] void refuse(const std::string& word, const std::string& expected) {
-  throw InputError("--trace-of: found '" + shortened(word) + "', expected " + expected);
+  throw InputError("--trace-of: found '" + shorten_text(word) + "', expected " + expected);
 }
 
 // Returns the index of a swept key, given in full or by its end ("nodes" of "cluster.nodes").

@@ -40,7 +40,7 @@ tune::TuneOptions search_options(const TuneArguments& verb, Progress& progress) 
 // Prints the use of the Python file, and the strategy it applies if that is not the choice.
 void tell_applied(const std::string& file, const tune::Tuning& tuning, const tune::Ranked& best) {
   std::cerr << "syncline: " << reports::apply_usage(file, best.strategy) << "\n";
-  const std::string instead = reports::applied_instead(file, tuning, best);
+  const std::string instead = reports::other_strategy_note(file, tuning, best);
   if (!instead.empty()) std::cerr << "syncline: " << instead << "\n";
 }
 

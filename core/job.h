@@ -160,7 +160,7 @@ std::vector<int> registered_order(const std::vector<Tensor>& tensors);
 
 // Returns the tensors that travel apart from all others in a model-parallel job: those of each
 // part, its experts' ones by themselves. Parts are in order, each list in backward order.
-std::vector<std::vector<int>> exchanged_apart(const Workload& workload);
+std::vector<std::vector<int>> tensors_apart(const Workload& workload);
 
 // Returns the sum of the gradients' waits: the length of one backward pass.
 Seconds backward_time(const Workload& workload);

@@ -48,7 +48,7 @@ inline constexpr std::int64_t kTokens = 1024;
 // The order in which a model uses its parameters, as far as their names tell: files list them by
 // name. True where the model uses `first` before `second`: embeddings before layers, layers by
 // number, attention before the feed-forward half, heads last; otherwise by the alphabet.
-bool used_before(std::string_view first, std::string_view second);
+bool precedes(std::string_view first, std::string_view second);
 
 // Hugging Face's config.json: the sizes of a model, from which its operators are generated. Models
 // of the families of core/operators: llama, mistral, qwen2, qwen3, gpt2, bert, vit; mixtures of

@@ -101,7 +101,7 @@ void Meeting::receive(Peers& peers) {
   const bool late = LiveClock::now() >= deadline_;
   if (late && !all) {
     refuse_all(missing_ranks_text(joined) + " did not join within " + limit_text(timeout_) +
-                   peers.messenger().turned_away(),
+                   peers.messenger().refused_callers_text(),
                peers);
   }
   if (!refusal_.empty()) {

@@ -247,7 +247,7 @@ void Messenger::wait(int wake, std::chrono::milliseconds time) const {
        static_cast<int>(std::clamp<long long>(time.count(), 0, kLongest)));
 }
 
-std::string Messenger::turned_away() const {
+std::string Messenger::refused_callers_text() const {
   if (turned_away_ == 0) return "";
   return "; " + std::to_string(turned_away_) + (turned_away_ == 1 ? " caller" : " callers") +
          " without this run's token came" +

@@ -75,7 +75,7 @@ class Messenger {
   // read until empty after the last send.
   void wait(int wake, std::chrono::milliseconds time) const;
   // Returns how many callers were refused, and the last one, for the text of a failure; or empty.
-  std::string turned_away() const;
+  std::string refused_callers_text() const;
 
  private:
   void open(int kind);

@@ -43,7 +43,7 @@ std::vector<Socket> connect_pairs(ControlChannel& channel) {
   std::vector<Socket> pairs(ranks);
   std::string told = own_end(listener.fd());
   for (std::size_t rank = 0; rank < own; ++rank) {
-    pairs[rank] = bound_to(channel.own_address(), 0);
+    pairs[rank] = bind_socket(channel.own_address(), 0);
     told += " " + own_end(pairs[rank].fd());
   }
 

@@ -87,7 +87,7 @@ RanksObjective::Order RanksObjective::order_in(const std::string& text) const {
   const bool known = order.index >= kBaseline && order.index < candidates;
   if (!known || steps.ec != std::errc() || steps.ptr != end || order.steps < 1) {
     channel_.broken_by(
-        0, "it ordered '" + visible(shortened(text)) + "', which is no candidate and its steps");
+        0, "it ordered '" + visible(shorten_text(text)) + "', which is no candidate and its steps");
   }
   return order;
 }

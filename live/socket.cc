@@ -85,7 +85,7 @@ Socket::~Socket() {
   if (fd_ >= 0) close(fd_);
 }
 
-Socket bound_to(const std::string& address, int port) {
+Socket bind_socket(const std::string& address, int port) {
   Socket made(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made) failed_call("socket");
   set_option(made.fd(), IPPROTO_TCP, TCP_NODELAY, 1);
@@ -99,7 +99,7 @@ Socket bound_to(const std::string& address, int port) {
 }
 
 Socket listen_on(const std::string& address, int port) {
-  Socket listener = bound_to(address, port);
+  Socket listener = bind_socket(address, port);
   if (listen(listener.fd(), SOMAXCONN) != 0) failed_call("listen");
   return listener;
 }

@@ -33,7 +33,7 @@ inline constexpr const char* kEveryAddress = "0.0.0.0";
 
 // Returns a non-blocking socket at a numeric address of this machine. Port 0: a free one. Throws
 // MachineError.
-Socket bound_to(const std::string& address, int port);
+Socket bind_socket(const std::string& address, int port);
 Socket listen_on(const std::string& address, int port);
 // Stops listening; the port stays occupied, so that no other process can take its place.
 void stop_listening(const Socket& listener);

@@ -50,7 +50,7 @@ void add_sizes(Table& sizes, const calibrate::ComparedTable& table, const char* 
               Json(row.predicted * factor), Json((row.predicted / row.measured - 1) * 100),
               "+-" + share(factor - 1),
               Json(static_cast<double>(row.bytes) * bus_share(table) / row.measured),
-              shown_as(row.in_range, row.in_range ? "" : "out of range"));
+              show_as(row.in_range, row.in_range ? "" : "out of range"));
   }
 }
 
@@ -81,7 +81,7 @@ Table tables() {
 
 void add_table(Table& tables, const calibrate::ComparedTable& table, const char* use) {
   const measure::ErrorSummary errors = calibrate::errors_of(table);
-  const Cell left_out = table.left_out < 0 ? shown_as({}, "-") : Cell(Json(table.left_out * 100));
+  const Cell left_out = table.left_out < 0 ? show_as({}, "-") : Cell(Json(table.left_out * 100));
   tables.add(table_test(table) + ", " + table.file, table.file, table.clean, Json(table.outliers),
              table_test(table), table.nodes, table.gpus_per_node, table.rows.size(), use,
              table.form, Json(errors.median * 100), Json(errors.p90 * 100),
@@ -342,7 +342,7 @@ Table kernels_of(const calibrate::KernelCosts& costs) {
   for (const auto& timing : costs.timings) {
     kernels.add(timing.name, timing.kind, timing.measured, costs.evaluated(timing),
                 error_percent(costs, timing),
-                shown_as(timing.fitted, timing.fitted ? "fitted" : ""));
+                show_as(timing.fitted, timing.fitted ? "fitted" : ""));
   }
   return kernels;
 }
@@ -387,8 +387,7 @@ Table rows_of(const StepFit& fit) {
   for (const auto& row : fit.rows) {
     const double before = percent_off(row, row.before);
     rows.add(measure::name_of(row.key), row.measured, row.before, before, row.after, before,
-             percent_off(row, row.after),
-             shown_as(row.fitted, row.fitted ? "fitted" : "predicted"));
+             percent_off(row, row.after), show_as(row.fitted, row.fitted ? "fitted" : "predicted"));
   }
   return rows;
 }
@@ -401,8 +400,8 @@ Table values_of(const StepFit& fit) {
   // Below a nanosecond or a tenth of a per cent no digit is left.
   const auto text = [](double value) { return plain_number(value < 1e-3 ? 0 : value); };
   for (const auto& figure : fit.figures) {
-    values.add(figure.key, shown_as(figure.before, text(figure.before)),
-               shown_as(figure.value, text(figure.value)),
+    values.add(figure.key, show_as(figure.before, text(figure.before)),
+               show_as(figure.value, text(figure.value)),
                text(figure.low) + " to " + text(figure.high), figure.low, figure.high, figure.told);
   }
   return values;

@@ -45,7 +45,7 @@ chart::Figure over_size(const calibrate::LogCalibration& calibration, Of of) {
   int colour = 0;
   bool apart = false;
   each_table(calibration, [&](const LogTable& table, bool fitted) {
-    chart::Series dots = chart::dotted("", colour);
+    chart::Series dots = chart::point_series("", colour);
     chart::Series line{name_of(table) + (fitted ? "" : ", predicted"), colour++};
     line.dashed = !fitted;
     for (const auto& row : table.rows) {
@@ -99,7 +99,8 @@ chart::Figure residuals(const calibrate::LogCalibration& calibration) {
                        {"predicted above measured", Unit::kPercent, false, true}};
   int colour = 0;
   each_table(calibration, [&](const LogTable& table, bool fitted) {
-    chart::Series dots = chart::dotted(name_of(table) + (fitted ? "" : ", predicted"), colour++);
+    chart::Series dots =
+        chart::point_series(name_of(table) + (fitted ? "" : ", predicted"), colour++);
     for (const auto& row : table.rows) {
       (set_apart(table, row) ? dots.hollow : dots.points)
           .push_back({static_cast<double>(row.bytes), (row.predicted / row.measured - 1) * 100});

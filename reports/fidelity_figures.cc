@@ -46,7 +46,7 @@ std::vector<Illustration> measured_figure(chart::Series dots) {
 }  // namespace
 
 std::vector<Illustration> figures_of(const measure::Validation& validation) {
-  chart::Series dots = chart::dotted(kBefore, chart::kBlue);
+  chart::Series dots = chart::point_series(kBefore, chart::kBlue);
   for (const auto& row : validation.rows) {
     add_dot(dots, row.median, row.predicted, row.interval, row.strategy);
   }
@@ -61,7 +61,7 @@ std::vector<Illustration> figures_of(const measure::Validation& validation) {
 }
 
 std::vector<Illustration> figures_of(const std::vector<measure::LiveFile>& files) {
-  chart::Series dots = chart::dotted(kBefore, chart::kBlue);
+  chart::Series dots = chart::point_series(kBefore, chart::kBlue);
   for (const auto& file : files) {
     for (const auto& row : file.rows) {
       add_dot(dots, row.median, row.predicted, {}, file.scenario + ", " + row.strategy);

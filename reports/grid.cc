@@ -197,7 +197,7 @@ std::string left_out(const Grid& grid, const Layout& layout, const Screen& scree
   const std::string sentence =
       "Left out at " + std::to_string(screen.width) + " columns: " + names + ".";
   for (const auto& line : wrapped(sentence, screen.width)) {
-    text += painted(line, Tone::kFaint, screen) + "\n";
+    text += paint(line, Tone::kFaint, screen) + "\n";
   }
   return text;
 }
@@ -296,11 +296,11 @@ std::size_t hanging_indent(std::string_view line) {
 std::string plain_grid(const Grid& grid, const Screen& screen) {
   const Drawing drawing = drawing_of(grid);
   const Layout layout = layout_of(grid, drawing, screen.width);
-  const std::string rule = painted(std::string(total(layout), '-'), Tone::kFaint, screen) + "\n";
+  const std::string rule = paint(std::string(total(layout), '-'), Tone::kFaint, screen) + "\n";
   std::string text;
   const auto add = [&](const std::vector<std::string>& cells, Tone tone) {
     for (const auto& line : plain_lines(grid, layout, cells)) {
-      text += painted(line, tone, screen) + "\n";
+      text += paint(line, tone, screen) + "\n";
     }
   };
   for (const auto& cells : drawing.head) add(cells, Tone::kHeading);
@@ -345,7 +345,7 @@ std::string markdown_text(std::string_view text) {
   return escaped;
 }
 
-std::string painted(const std::string& text, Tone tone, const Screen& screen) {
+std::string paint(const std::string& text, Tone tone, const Screen& screen) {
   if (!screen.colour || tone == Tone::kPlain || text.empty()) return text;
   const std::string_view code = tone == Tone::kBest      ? "\033[1;32m"
                                 : tone == Tone::kHeading ? "\033[1m"

@@ -28,7 +28,7 @@ enum class Tone {
 };
 
 // Returns the text with the tone's terminal codes (SGR), unchanged without colours.
-std::string painted(const std::string& text, Tone tone, const Screen& screen);
+std::string paint(const std::string& text, Tone tone, const Screen& screen);
 
 // Returns the columns that a terminal needs for UTF-8 text: combining marks take none, East Asian
 // letters and emoji two.

@@ -29,7 +29,7 @@ std::string draw(const std::string& paragraph, const Screen& screen) {
 
 std::string draw(const Items& items, const Screen& screen) {
   constexpr std::size_t kBehindDash = 2;
-  std::string text = painted(visible(items.heading, "\n"), Tone::kHeading, screen) + "\n";
+  std::string text = paint(visible(items.heading, "\n"), Tone::kHeading, screen) + "\n";
   for (const auto& item : items.items) {
     text += on_lines("- " + one_line(item), screen, kBehindDash);
   }
@@ -47,7 +47,7 @@ std::string draw_plot(const std::string& text, const Screen& screen) {
   const std::size_t taken = end - begin;
   if (taken > screen.width) {
     const std::string told = "A plot is left out: it takes " + std::to_string(taken) + " columns.";
-    return painted(told, Tone::kFaint, screen) + "\n";
+    return paint(told, Tone::kFaint, screen) + "\n";
   }
   return text.substr(0, end) + "\n" +
          wrapped_lines(text.substr(std::min(end + 1, text.size())), screen.width);
@@ -64,7 +64,7 @@ std::string title_of(const Page& page, const Screen& screen) {
   std::string text;
   const std::string title = page.title + (page.about.empty() ? "" : ": " + page.about);
   for (const auto& line : wrapped(one_line(title), screen.width)) {
-    text += painted(line, Tone::kHeading, screen) + "\n";
+    text += paint(line, Tone::kHeading, screen) + "\n";
   }
   return text;
 }

@@ -65,7 +65,7 @@ Table operations_of(const Planned& planned, std::size_t first, std::size_t end) 
       }
       const Json after = op.after, previous = op.after_previous;
       table.add(phase, i, stream_of(op, plan), plan::describe(op, plan, planned.scenario.workload),
-                shown_as({}, amount_text(seconds, bytes, left)), op.step, after, previous, seconds,
+                show_as({}, amount_text(seconds, bytes, left)), op.step, after, previous, seconds,
                 bytes, left, after, previous, waits_for(op));
     }
   }

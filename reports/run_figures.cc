@@ -368,8 +368,8 @@ std::optional<Forecast> forecast_of(const measure::Row& row) {
 }
 
 chart::Figure published_figure(const measure::Report& report, std::size_t of) {
-  std::vector<chart::Series> dots{chart::dotted("predicted", chart::kBlue),
-                                  chart::dotted("calibrated", chart::kOrange)};
+  std::vector<chart::Series> dots{chart::point_series("predicted", chart::kBlue),
+                                  chart::point_series("calibrated", chart::kOrange)};
   const auto axes = axes_of(report.rows);
   for (const auto& row : report.rows) {
     if (!row.published) continue;

@@ -106,7 +106,7 @@ Cell positive(double value) { return value > 0 ? finite(value) : Cell(); }
 
 // Returns a share with two significant digits: small ones would vanish with fixed decimals.
 Cell rounding_cell(double percent) {
-  return percent > 0 ? shown_as(finite(percent), short_text(percent, 2) + " %") : Cell();
+  return percent > 0 ? show_as(finite(percent), short_text(percent, 2) + " %") : Cell();
 }
 
 // Returns a cell with the interval, empty if it is unknown.
@@ -135,17 +135,17 @@ std::vector<RowField> speed_fields(const std::string& baseline, bool tokens) {
   return {{both("step\ntime", "step_time_s", kSeconds),
            [](const measure::Row& row) {
              const Seconds step = row.metrics.step_time;
-             return shown_as(finite(step), seconds_text(step));
+             return show_as(finite(step), seconds_text(step));
            }},
           {shown("80 %\ninterval", kSeconds, tokens ? 2 : 1, Column::kPage), &measure::Row::step},
           {both("throughput,\nsamples/s", "throughput", kThroughput, 7),
            [](const measure::Row& row) {
              const double throughput = row.metrics.throughput;
-             return shown_as(finite(throughput), throughput_text(throughput));
+             return show_as(finite(throughput), throughput_text(throughput));
            }},
           {both("speedup over\n" + one_line(baseline), "speedup", kSpeedup, tokens ? 3 : 0),
            [](const measure::Row& row) {
-             return shown_as(finite(row.speedup), speedup_text(row.speedup));
+             return show_as(finite(row.speedup), speedup_text(row.speedup));
            }},
           {shown("80 %\ninterval", kSpeedup, 4, Column::kPage), &measure::Row::gain}};
 }
@@ -168,7 +168,7 @@ std::vector<RowField> cause_fields(int causes, bool tokens) {
   const int memory = causes & Column::kPage;
   return {
       {both("memory\nper GPU", "", kBytes, tokens ? 1 : 2, memory, Column::kPage),
-       [](const measure::Row& row) { return shown_as({}, memory_cell(row.memory)); }},
+       [](const measure::Row& row) { return show_as({}, memory_cell(row.memory)); }},
       {both("rounding\nerror", "rounding_error_percent", kShare, 5, Column::kAll, kSparse),
        [](const measure::Row& row) { return rounding_cell(100 * row.rounding_error); }},
       {both("collectives\nper step", "collectives", kCount, 5, causes),

@@ -113,7 +113,7 @@ Json exact(double value) {
   return whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
 }
 
-Cell shown_as(Cell cell, std::string text) {
+Cell show_as(Cell cell, std::string text) {
   cell.text = std::move(text);
   return cell;
 }

@@ -60,7 +60,7 @@ struct Cell {
 };
 
 // Returns the value for programs, with other words for people.
-Cell shown_as(Cell cell, std::string text);
+Cell show_as(Cell cell, std::string text);
 // Returns the cell, or null if it is unknown: JSON then has the member.
 Cell or_null(Cell cell);
 

@@ -55,7 +55,7 @@ void add_defaults(chart::Figure& figure, const tune::Tuning& tuning) {
                      seconds_text(own.step_time) + ").";
       continue;
     }
-    chart::Series series = chart::dotted(name, kColours[drawn++ % std::size(kColours)]);
+    chart::Series series = chart::point_series(name, kColours[drawn++ % std::size(kColours)]);
     series.points.push_back({static_cast<double>(own.size), own.step_time});
     figure.series.push_back(std::move(series));
   }
@@ -67,8 +67,8 @@ void add_choice(chart::Figure& figure, const tune::Tuning& tuning) {
   const Fusion& fusion = choice.strategy.fusion;
   if (fusion.rule != Fusion::Rule::kSize || fusion.size <= 0) return;
   const auto size = static_cast<double>(fusion.size);
-  chart::Series series =
-      chart::dotted("the choice, " + bytes_text(size) + ", with its 80 % interval", chart::kOrange);
+  chart::Series series = chart::point_series(
+      "the choice, " + bytes_text(size) + ", with its 80 % interval", chart::kOrange);
   series.points.push_back({size, choice.metrics.step_time});
   if (tuning.certainty.step.high > 0) {
     series.whiskers.push_back({size, tuning.certainty.step.low, tuning.certainty.step.high});

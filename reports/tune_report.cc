@@ -126,7 +126,7 @@ std::vector<Field<Alternative>> alternative_fields(const tune::Tuning& tuning) {
       {both("strategy", "strategy", kText, 0, Column::kNoJson),
        [today](Row row) {
          const bool first = &row == today;
-         return shown_as(row.strategy.name, (first ? "baseline: " : "") + row.strategy.name);
+         return show_as(row.strategy.name, (first ? "baseline: " : "") + row.strategy.name);
        }},
       {kept("strategy", Column::kJson), [](Row row) { return input::strategy_json(row.strategy); }},
       {kept("training", Column::kJson), training},
@@ -134,7 +134,7 @@ std::vector<Field<Alternative>> alternative_fields(const tune::Tuning& tuning) {
       {both("80 %\ninterval", "step_time_*_s", kSeconds, 2), &Alternative::step},
       {both("speedup", "speedup", kSpeedup), &Alternative::speedup},
       {both("80 % interval\nof speedup", "speedup_*", kSpeedup, 1),
-       [today](Row row) { return &row == today ? shown_as(row.gain, "") : Cell(row.gain); }},
+       [today](Row row) { return &row == today ? show_as(row.gain, "") : Cell(row.gain); }},
       {both("training", "training", kText, 0, Column::kNoJson), training},
       {kept("clearly_faster", Column::kJson), &Alternative::clearly_faster}};
 }

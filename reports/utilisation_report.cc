@@ -58,7 +58,7 @@ std::vector<Field<Utilised>> fields_of(const Utilisation& utilisation) {
           {both("delay", "delay", kInteger), averaging(&LocalSgd::delay)},
           {both("needed", "needed_gbps", kThroughput),
            [](const Utilised& row) {
-             return row.needed ? shown_as(*row.needed / kGigabitPerSecond, rate_text(*row.needed))
+             return row.needed ? show_as(*row.needed / kGigabitPerSecond, rate_text(*row.needed))
                                : Cell();
            }},
           {both("utilisation\nas given", "utilisation_percent", kShare),

@@ -19,7 +19,7 @@ std::string tier_words(const Tier& tier) {
 }
 
 Cell match_cell(const std::optional<bool>& match) {
-  return shown_as(or_null(match), !match ? "not checked" : *match ? "equal" : "WRONG");
+  return show_as(or_null(match), !match ? "not checked" : *match ? "equal" : "WRONG");
 }
 
 // Makes a table of the predictions of each row by kind of operation; for programs, of one row.
@@ -75,7 +75,7 @@ std::vector<Field<measure::ValidatedRow>> fields_of(const measure::Validation& v
           {shown("sent\nper step", kBytes, 5),
            [](Row row) {
              const Cell sent(row.bytes_sent);
-             return row.bytes_sent ? sent : shown_as(sent, "not counted");
+             return row.bytes_sent ? sent : show_as(sent, "not counted");
            }},
           {shown("values"), [](Row row) { return match_cell(row.values_match); }},
           {kept("steps_s", Column::kJson),
@@ -313,13 +313,13 @@ Cell figure(const std::optional<Summary>& summary, double Summary::*member) {
 
 Cell width_cell(const Intervals& intervals) {
   const Cell width = figure(intervals, &measure::IntervalSummary::width);
-  return intervals ? shown_as(width, "+" + share_text(intervals->width)) : width;
+  return intervals ? show_as(width, "+" + share_text(intervals->width)) : width;
 }
 
 // Returns the mean logarithm of the errors of networks without measurements of their own.
 Cell log_cell(const measure::FidelityTable& table, const Errors& errors) {
   if (!table.by_prior) return or_null(Cell());
-  return shown_as(figure(errors, &measure::ErrorSummary::mean_log), plain_number(errors->mean_log));
+  return show_as(figure(errors, &measure::ErrorSummary::mean_log), plain_number(errors->mean_log));
 }
 
 using Tables = std::vector<measure::FidelityTable>;

@@ -69,7 +69,7 @@ std::vector<Field<WorthRow>> target_fields() {
           {kept("seeds"), [](Row row) { return row.reach.seeds; }},
           {kept("reached", Column::kCsv), [](Row row) { return row.reach.reached; }},
           {both("steps to target\n(80 %)", "steps", kCount),
-           [](Row row) { return shown_as(row.reach.at, steps_text(row.reach)); }},
+           [](Row row) { return show_as(row.reach.at, steps_text(row.reach)); }},
           {kept("steps_*", Column::kCsv), steps},
           {both("step time", "step_time_s", kSeconds), &WorthRow::step},
           {kept("step_time_*_s", Column::kJson), &WorthRow::step_interval},
@@ -105,7 +105,7 @@ std::vector<Field<WorthRow>> gain_fields(const worth::Worth& worth) {
            [last](Row row) { return known_if(&row != last, row.chance_over_next); }},
           {both("faster", "pays", kText, 0, Column::kNoCsv),
            [](Row row) {
-             return row.even ? shown_as(row.even->pays_now(), pays_text(*row.even)) : Cell();
+             return row.even ? show_as(row.even->pays_now(), pays_text(*row.even)) : Cell();
            }},
           {kept("pays_below_gbps", Column::kJson),
            [](Row row) { return row.even ? Cell(row.even->value) : Cell(); }}};
@@ -150,7 +150,7 @@ Table all_of(const worth::Worth& worth) {
     cells[place("strategy")] = name;
     cells[place("seeds")] = seeds;
     cells[place("reached")] = reached;
-    cells[place("steps")] = shown_as({}, why);
+    cells[place("steps")] = show_as({}, why);
     cells[place("", quantity + "\nat the end")] = end;
     rows.add(std::move(cells));
   };

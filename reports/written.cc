@@ -163,8 +163,8 @@ std::string apply_usage(const std::string& file, const Strategy& strategy) {
               : "");
 }
 
-std::string applied_instead(const std::string& file, const tune::Tuning& tuning,
-                            const tune::Ranked& applied) {
+std::string other_strategy_note(const std::string& file, const tune::Tuning& tuning,
+                                const tune::Ranked& applied) {
   const tune::Ranked& choice = tuning.tuned.winner();
   if (tuning.taken || &applied == &choice) return {};
   return file + " holds '" + applied.strategy.name + "' (" +

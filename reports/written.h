@@ -32,7 +32,7 @@ std::string apply_usage(const std::string& file, const Strategy& strategy);
 
 // Returns that the file holds another strategy than the search chose, and why; empty if it holds
 // the choice.
-std::string applied_instead(const std::string& file, const tune::Tuning& tuning,
-                            const tune::Ranked& applied);
+std::string other_strategy_note(const std::string& file, const tune::Tuning& tuning,
+                                const tune::Ranked& applied);
 
 }  // namespace syncline::reports

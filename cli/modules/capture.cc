@@ -119,7 +119,7 @@ void tell_launches(const std::vector<launch::CapturedLaunch>& launches, const st
 std::string as_line(const std::vector<std::string>& words) {
   std::string line;
   for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
-  return shortened(visible(line), 80);
+  return shorten_text(visible(line), 80);
 }
 
 int run(const CaptureVerb& verb) {

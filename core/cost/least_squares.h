@@ -11,7 +11,7 @@
 namespace syncline::cost {
 
 // Returns the square root's growth of |error| beyond one: distant rows have little weight.
-inline double damped(double error) {
+inline double damp_error(double error) {
   const double size = std::sqrt(2 * (std::sqrt(1 + error * error) - 1));
   return error < 0 ? -size : size;
 }

@@ -155,7 +155,7 @@ std::pair<StepCostModel, double> fit_step_cost_model(StepPath path,
       for (const PathRow& row : rows) {
         const double time =
             step_time(model, row.kind, row.bytes, row.nodes, row.gpus_per_node, row.share);
-        *out++ = damped(std::log(time / row.time) / kNoise);
+        *out++ = damp_error(std::log(time / row.time) / kNoise);
       }
       for (std::size_t i = 0; i < p.size(); ++i) *out++ = (p[i] - centre[i]) / spread[i];
     };

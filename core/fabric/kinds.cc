@@ -271,7 +271,7 @@ Topology torus(const std::vector<int>& sizes, BytesPerSecond speed) {
   return topology;
 }
 
-std::vector<double> summed_upwards(const Topology& topology, std::vector<double> own) {
+std::vector<double> sum_upwards(const Topology& topology, std::vector<double> own) {
   std::vector<int> inside(own.size(), 0);  // by switch: number of those with sums still to come
   for (const Switch& each : topology.switches) {
     if (each.inside >= 0) ++inside[at(each.inside)];

@@ -67,7 +67,7 @@ int ways_at_a_tie(const Topology& topology);
 
 // Sums `own`, a number for each switch, over each switch and all switches inside its area. Throws
 // InputError if areas contain each other in a circle.
-std::vector<double> summed_upwards(const Topology& topology, std::vector<double> own);
+std::vector<double> sum_upwards(const Topology& topology, std::vector<double> own);
 
 // Choice of a job's nodes on the fabric: the first ones, leaf by leaf in turn, or drawn.
 enum class Placement { kPacked, kSpread, kScattered };

@@ -94,7 +94,7 @@ std::vector<bool> never_full(const Topology& topology, BytesPerSecond port) {
       ++hosts[at(topology.plugs[at(node * topology.lanes + lane)])];
     }
   }
-  hosts = summed_upwards(topology, std::move(hosts));
+  hosts = sum_upwards(topology, std::move(hosts));
   std::vector<bool> never;
   for (const FabricLink& link : topology.links) {
     constexpr double kRounding = 1e-9;

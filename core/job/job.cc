@@ -17,7 +17,7 @@ std::vector<int> registered_order(const std::vector<Tensor>& tensors) {
   return order;
 }
 
-std::vector<std::vector<int>> exchanged_apart(const Workload& workload) {
+std::vector<std::vector<int>> tensors_apart(const Workload& workload) {
   std::map<std::pair<int, bool>, std::vector<int>> apart;
   for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
     const Tensor& tensor = workload.tensors[t];

@@ -33,7 +33,7 @@ void pass_over(Reader& config, std::initializer_list<const char*> keys) {
   for (const char* key : keys) config.find(key);
 }
 
-std::string given_among(Reader& config, std::initializer_list<const char*> keys) {
+std::string list_given(Reader& config, std::initializer_list<const char*> keys) {
   std::string given;
   for (const char* key : keys) {
     if (config.has(key)) given += (given.empty() ? "" : ", ") + std::string(key);
@@ -99,7 +99,7 @@ Reading read_apart(const Dialect& dialect, const Reader& config, const Workload&
   const auto mistakes = [&] { return config.mistakes() ? config.mistakes()->count() : 0; };
   const std::size_t before = mistakes();
   Workload own = workload;
-  for (const std::vector<int>& tensors : exchanged_apart(workload)) {
+  for (const std::vector<int>& tensors : tensors_apart(workload)) {
     if (mistakes() > before) break;  // each part would say the same
     own.tensors.clear();
     for (const int t : tensors)

@@ -111,7 +111,7 @@ void refuse_unmodelled(
 void pass_over(Reader& config, std::initializer_list<const char*> keys);
 
 // Returns the keys of `keys` that are given: "a, b".
-std::string given_among(Reader& config, std::initializer_list<const char*> keys);
+std::string list_given(Reader& config, std::initializer_list<const char*> keys);
 
 // Returns the object at `key`, or one without keys if it is absent.
 Reader object_or_empty(Reader& config, const char* key);

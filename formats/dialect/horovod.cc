@@ -62,9 +62,9 @@ void read_autotune(Reader& config, std::vector<std::string>& notes) {
   const double points = variable(config, "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", 20, {1, kMost});
   variable(config, "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", 0.8, {0, 1});
   const std::string given =
-      given_among(config, {"HOROVOD_AUTOTUNE_WARMUP_SAMPLES", "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE",
-                           "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES",
-                           "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE"});
+      list_given(config, {"HOROVOD_AUTOTUNE_WARMUP_SAMPLES", "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE",
+                          "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES",
+                          "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE"});
   config.text_or("HOROVOD_AUTOTUNE_LOG", "");
   note(notes, {{!on && !given.empty(), "no effect without HOROVOD_AUTOTUNE: " + given}});
   if (!on) return;

@@ -230,7 +230,7 @@ Strategy::Update update_of(const ComputeFusion& fusion, const Workload& workload
 
 // Notes settings without effect: LocalSGD excludes the graph executor, the only reader of them.
 void note_unread(Reader& config, Notes& notes) {
-  const std::string unread = given_among(
+  const std::string unread = list_given(
       config, {"fuse_all_reduce_ops", "fuse_grad_size_in_MB", "_fuse_grad_size_in_TFLOPS",
                "fuse_grad_size_in_TFLOPS", "nccl_comm_num", "sync_nccl_allreduce",
                "use_hierarchical_allreduce", kRanksAGroup, "sync_batch_norm", "build_strategy"});

@@ -209,7 +209,7 @@ std::string apply_refusal(const Strategy& strategy, const Workload& workload,
   return exchange.empty() ? averaging_refusal(strategy.local_sgd) : exchange;
 }
 
-std::string applied_by(const std::string& row) {
+std::string apply_line(const std::string& row) {
   const char* quote = row.find('\'') == std::string::npos ? "'" : "\"";
   return "model = apply(model, optimizer), from the file of --emit pytorch --python apply.py "
          "--take " +

@@ -30,7 +30,7 @@ Strategy with_whole_graph(Strategy strategy);
 Strategy as_applied(const Strategy& strategy);
 
 // Returns the line of code by which a job uses that file to apply a row of `tune`.
-std::string applied_by(const std::string& row);
+std::string apply_line(const std::string& row);
 
 // Returns the strategy's table as a Python literal: its exchanges long after every ramp. Requires
 // that apply_refusal is empty.

@@ -47,7 +47,7 @@ BytesPerSecond rate_of(const std::string& text) {
   constexpr BytesPerSecond kSlowest = 1, kFastest = 1e18;
   const BytesPerSecond rate = number * scale;
   if (rest == text.c_str() || !known || !(rate >= kSlowest && rate <= kFastest)) {
-    throw InputError("bandwidth '" + shortened(text) +
+    throw InputError("bandwidth '" + shorten_text(text) +
                      "': expected one such as 10Gbps or 1.25GBps");
   }
   return rate;
@@ -73,7 +73,7 @@ int parameter_in(std::string_view word, const std::string& all) {
   const char* end = word.data() + word.size();
   const auto [behind, error] = std::from_chars(word.data(), end, value);
   if (error != std::errc() || behind != end || value < 1 || value > kMostNodes) {
-    throw InputError("topo_parameters '" + shortened(all) + "': expected whole numbers above 0");
+    throw InputError("topo_parameters '" + shorten_text(all) + "': expected whole numbers above 0");
   }
   return value;
 }

@@ -38,7 +38,7 @@ Numbers numbers_of(std::string_view range) {
   const std::string first(range.substr(0, dash));
   const std::string last(dash == range.npos ? range : range.substr(dash + 1));
   if (!all_digits(first) || !all_digits(last) || std::stoi(last) < std::stoi(first)) {
-    throw InputError("'" + shortened(range) + "' is no range of numbers");
+    throw InputError("'" + shorten_text(range) + "' is no range of numbers");
   }
   return {std::stoi(first), std::stoi(last), first.size()};
 }
@@ -119,7 +119,7 @@ class Part {
   }
 
   [[noreturn]] void fail(const char* what) const {
-    throw InputError("'" + shortened(whole_) + "' " + what);
+    throw InputError("'" + shorten_text(whole_) + "' " + what);
   }
 
   std::string_view whole_;
@@ -163,7 +163,7 @@ Line read_line(const std::string& text, std::size_t left) {
   bool shown = false;  // by `scontrol show topology`, which lists all nodes below a switch
   while (words >> word) {
     const std::size_t equals = word.find('=');
-    if (equals == word.npos) throw InputError("'" + shortened(word) + "' is no KEY=VALUE");
+    if (equals == word.npos) throw InputError("'" + shorten_text(word) + "' is no KEY=VALUE");
     std::string key = word.substr(0, equals);
     std::transform(key.begin(), key.end(), key.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -215,7 +215,7 @@ class SlurmReader {
     topology.kind = "slurm";
     std::vector<double> below(topology.switches.size(), 0);
     for (const int leaf : topology.plugs) ++below[at(leaf)];
-    below = summed_upwards(topology, std::move(below));
+    below = sum_upwards(topology, std::move(below));
     for (std::size_t id = 0; id < topology.switches.size(); ++id) {
       const int above = topology.switches[id].inside;
       if (above < 0) continue;

@@ -200,7 +200,7 @@ void set_key(Document& document, const std::string& path, const Json& value) {
   std::vector<std::string> keys;
   while (std::getline(parts, part, '.')) keys.push_back(part);
   if (keys.empty() || path.back() == '.') {
-    throw InputError(document.file + ": path '" + shortened(path) + "' does not end in a key");
+    throw InputError(document.file + ": path '" + shorten_text(path) + "' does not end in a key");
   }
   document.changed.push_back(path);
   for (std::size_t i = 0; i + 1 < keys.size(); ++i) {
@@ -211,8 +211,8 @@ void set_key(Document& document, const std::string& path, const Json& value) {
         (*node)[keys[i]] = Json::object();
         next = &(*node)[keys[i]];
       } else {
-        throw InputError(document.file + ": path '" + shortened(path) + "': no '" +
-                         shortened(keys[i]) + "'" + (walked.empty() ? "" : " in " + walked) +
+        throw InputError(document.file + ": path '" + shorten_text(path) + "': no '" +
+                         shorten_text(keys[i]) + "'" + (walked.empty() ? "" : " in " + walked) +
                          did_you_mean(keys[i], names));
       }
     }
@@ -229,7 +229,7 @@ void set_key(Document& document, const std::string& path, const Json& value) {
   }
   Json* last = step_into(*node, keys.back());
   if (last == nullptr) {
-    throw InputError(document.file + ": path '" + shortened(path) + "' does not lead to a key");
+    throw InputError(document.file + ": path '" + shorten_text(path) + "' does not lead to a key");
   }
   *last = value;
 }

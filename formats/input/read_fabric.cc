@@ -198,7 +198,7 @@ std::vector<int> listed_nodes(const Reader& reader, const Json& list,
     const auto known = numbers.find(name);
     if (known == numbers.end()) {
       reader.fail("placement",
-                  "no node is called '" + shortened(name) + "'" + did_you_mean(name, names));
+                  "no node is called '" + shorten_text(name) + "'" + did_you_mean(name, names));
     }
     nodes.push_back(known->second);
   }

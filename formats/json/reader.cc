@@ -63,7 +63,7 @@ const Json* required(Reader& reader, std::string_view key, const std::string& ex
 
 [[noreturn]] void fail_at(const std::string& file, const std::string& place,
                           const std::string& what) {
-  std::string whole = file + ": " + (place.empty() ? "" : shortened(place) + ": ") + what;
+  std::string whole = file + ": " + (place.empty() ? "" : shorten_text(place) + ": ") + what;
   std::ranges::replace(whole, '\0', ' ');  // a NUL would end the message
   throw InputError(whole);
 }
@@ -90,13 +90,13 @@ constexpr std::size_t kLongestValue = 60;
 std::string describe(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
-  if (value.is_string()) return "'" + shortened(value.get<std::string>(), kLongestValue) + "'";
+  if (value.is_string()) return "'" + shorten_text(value.get<std::string>(), kLongestValue) + "'";
   if (value.is_number_float()) {
     // 64.0 keeps its form: some frameworks accept 64 and refuse 64.0.
     const std::string text = number_text(value.get<double>());
     return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
   }
-  return shortened(value.dump(), kLongestValue);
+  return shorten_text(value.dump(), kLongestValue);
 }
 
 double checked_number(const Json& value, const Reader::Limits& limits, const std::string& file,
@@ -189,7 +189,7 @@ const Json& Reader::require(std::string_view key) {
         asked ? "" : question_of(present, near_names(present, {std::string(key)}));
     if (!question.empty()) {
       asked_.push_back(present);  // one mistake, not also an unknown key
-      fail(key, "missing (found '" + shortened(present) + "': " + question + ")");
+      fail(key, "missing (found '" + shorten_text(present) + "': " + question + ")");
     }
   }
   fail(key, "missing");

@@ -39,7 +39,8 @@ class Converted {
       const std::int64_t at = entry.first.Mark().line + 1;
       if (!entry.first.IsScalar()) fail(at, "a key that is no word");
       const std::string& key = entry.first.Scalar();
-      if (members.find(key) != nullptr) fail(at, "the key '" + shortened(key) + "' stands twice");
+      if (members.find(key) != nullptr)
+        fail(at, "the key '" + shorten_text(key) + "' stands twice");
       members.set(key, of(entry.second, depth + 1));
     }
     return json;

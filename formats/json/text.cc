@@ -343,7 +343,7 @@ Json parse_json_text(const std::string& name, const std::string& text) {
     Json::sax_parse(text, &values);
     if (values.too_deep()) throw InputError(name + ": nested more than 64 levels deep");
     if (const auto& key = values.repeated()) {
-      throw InputError(name + ": key '" + shortened(*key) + "' is given twice");
+      throw InputError(name + ": key '" + shorten_text(*key) + "' is given twice");
     }
     return values.take();
   } catch (const Json::parse_error& error) {

@@ -75,7 +75,7 @@ std::string line_of(const CapturedLaunch& launch, std::size_t most) {
       if (line.size() <= most) line += (line.empty() ? "" : " ") + word;
     }
   }
-  return shortened(visible(line), most);
+  return shorten_text(visible(line), most);
 }
 
 }  // namespace syncline::launch

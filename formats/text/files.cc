@@ -160,7 +160,7 @@ std::optional<int> descriptor_named(const std::string& path) {
 Target target_of(const std::string& path) {
   constexpr int kMostLinks = 40;
   if (path.empty()) failed(path, ENOENT);
-  if (path.find('\0') != std::string::npos) failed(shortened(path), EINVAL);
+  if (path.find('\0') != std::string::npos) failed(shorten_text(path), EINVAL);
   Target target{path, {}, {}};
   for (int links = 0;; ++links) {
     if (links > kMostLinks) failed(path, ELOOP);
@@ -298,7 +298,7 @@ void expect_writable(const Target& target, const std::string& path) {
 std::string read_text_file(const std::string& path, std::string_view kind, long long most,
                            std::chrono::milliseconds wait_limit) {
   if (path.find('\0') != std::string::npos) {
-    throw InputError(shortened(path) + ": no such file: a name has no NUL");
+    throw InputError(shorten_text(path) + ": no such file: a name has no NUL");
   }
   std::error_code error;
   const fs::file_status status = fs::status(path, error);

@@ -73,7 +73,7 @@ std::string visible(std::string_view text, std::string_view keep) {
   return shown;
 }
 
-std::string shortened(std::string_view text, std::size_t most) {
+std::string shorten_text(std::string_view text, std::size_t most) {
   const bool whole = text.size() <= most;
   while (!whole && most > 0 && goes_on(text, most)) --most;
   std::string first(text.substr(0, most));
@@ -81,11 +81,11 @@ std::string shortened(std::string_view text, std::size_t most) {
   return whole ? first : first + "...";
 }
 
-std::string shortened_inside(std::string_view text, std::size_t most) {
+std::string shorten_inside(std::string_view text, std::size_t most) {
   if (text.size() <= most) return std::string(text);
   std::size_t end = text.size() - most / 2;
   while (end < text.size() && goes_on(text, end)) ++end;
-  return shortened(text, most / 2) + std::string(text.substr(end));
+  return shorten_text(text, most / 2) + std::string(text.substr(end));
 }
 
 }  // namespace syncline

@@ -18,9 +18,9 @@ std::optional<std::size_t> not_utf8(std::string_view text);
 
 // Returns the first `most` bytes and "...", cut between letters, or the whole text if it is not
 // longer. A NUL, which would end an exception's message, becomes a blank.
-std::string shortened(std::string_view text, std::size_t most = 200);
+std::string shorten_text(std::string_view text, std::size_t most = 200);
 
 // Returns about `most` bytes at most: the start, "..." and the end, which names the error.
-std::string shortened_inside(std::string_view text, std::size_t most);
+std::string shorten_inside(std::string_view text, std::size_t most);
 
 }  // namespace syncline

@@ -37,7 +37,7 @@ constexpr std::array<std::pair<const char*, const char*>, 13> kOtherNames{
      {"adapter", "finetuning_type"}}};
 
 Json renamed(const Json& arguments) {
-  Json all = underscored(arguments);
+  Json all = with_underscores(arguments);
   for (const auto& [other, name] : kOtherNames) {
     if (given(all, other) && !given(all, name)) all[name] = all[other];
   }
@@ -100,7 +100,7 @@ void take_model_named(const std::string& name, Settings& settings) {
     settings.workload["source"] = "generated: " + std::string(row.summary);
     return;
   }
-  settings.no_model = "'" + shortened(visible(name), 80) +
+  settings.no_model = "'" + shorten_text(visible(name), 80) +
                       "', the model of these settings, is no architecture that is known by name";
 }
 
@@ -128,7 +128,7 @@ Precision precision_of(const Keys& arguments, const Keys& launch) {
   if (word == "bf16" || word == "fp16" || word == "fp8") return {word, true, true};
   if (!word.empty() && word != "no" && word != "false") {
     fail(launch.file, "mixed_precision",
-         "found '" + shortened(visible(word), 60) + "', expected no, fp16, bf16 or fp8");
+         "found '" + shorten_text(visible(word), 60) + "', expected no, fp16, bf16 or fp8");
   }
   for (const char* dtype : {"bf16", "fp16"}) {
     if (arguments.word(dtype) == "auto") return {"", true, false};
@@ -152,7 +152,7 @@ Json content_of(const Json& value, const std::string& key, const std::string& fi
     return read_json_file(place.string());
   }
   fail(file, key,
-       "names '" + shortened(visible(name.string()), 120) +
+       "names '" + shorten_text(visible(name.string()), 120) +
            "', which is neither here nor next to these settings: put it there, or its content in "
            "place of its name");
 }
@@ -215,7 +215,7 @@ Sharding sharding_of_trainer(const Keys& arguments) {
       fail(arguments.file, "fsdp", "offload, keeping shards on the host, is not modelled yet");
     } else if (lower(one) != "true") {
       fail(arguments.file, "fsdp",
-           "found '" + shortened(visible(one), 60) +
+           "found '" + shorten_text(visible(one), 60) +
                "', expected full_shard, shard_grad_op, no_shard, hybrid_shard, hybrid_shard_zero2, "
                "auto_wrap or offload");
     }
@@ -267,7 +267,7 @@ Json strategy_of(const Sharding& sharding, const Precision& precision, const std
     if (!sharding.word.empty()) named = sharding.word;
     if (named.empty()) {
       fail(file, "fsdp_sharding_strategy",
-           "found '" + shortened(visible(word), 60) +
+           "found '" + shorten_text(visible(word), 60) +
                "', expected FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD or "
                "HYBRID_SHARD_ZERO2");
     }
@@ -279,7 +279,7 @@ Json strategy_of(const Sharding& sharding, const Precision& precision, const std
       settings.assumed.push_back(
           "units gathered for the backward pass one early (BACKWARD_PRE) in "
           "place of fsdp_backward_prefetch " +
-          shortened(visible(ahead), 40));
+          shorten_text(visible(ahead), 40));
     }
   } else {
     own["reshard_after_forward"] = config.on("reshard_after_forward", true);
@@ -397,7 +397,7 @@ void name_left_out(const Keys& arguments, std::vector<std::string>& assumed) {
   const bool adam = optimizer.starts_with("adam") && optimizer.find("bit") == optimizer.npos;
   if (!adam) {
     assumed.push_back("Adam's states and update in place of optim " +
-                      shortened(visible(optimizer), 40));
+                      shorten_text(visible(optimizer), 40));
   }
 }
 
@@ -450,7 +450,7 @@ bool is_accelerate(const Json& json) {
 
 bool is_trainer(const Json& json) {
   if (!json.is_object()) return false;
-  const Json all = underscored(json);
+  const Json all = with_underscores(json);
   const auto arguments = {"per_device_train_batch_size",
                           "gradient_accumulation_steps",
                           "ddp_find_unused_parameters",
@@ -496,12 +496,12 @@ Json launch_settings(const Json& flags, const std::string& file) {
     if (!fs::is_regular_file(place, error)) place = fs::path(file).parent_path() / place.filename();
     if (!fs::is_regular_file(place, error)) {
       fail(file, "config_file",
-           "names '" + shortened(visible(name), 120) +
+           "names '" + shorten_text(visible(name), 120) +
                "', which is neither here nor next to the script: run init where it is");
     }
     all = parse_yaml(place.string(), read_text_file(place.string(), "settings of accelerate"));
   }
-  const Json named = underscored(flags);
+  const Json named = with_underscores(flags);
   for (const auto& [name, value] : named.items()) {
     const bool sharding = name.starts_with("fsdp_"), megatron = name.starts_with("megatron_lm_");
     const bool zero = name.starts_with("zero") || name.starts_with("offload_") ||

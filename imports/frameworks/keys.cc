@@ -72,7 +72,7 @@ bool Keys::on(const char* key, bool otherwise) const {
   if (word == "false" || word == "no" || word == "0" || word == "none" || word == "auto") {
     return false;
   }
-  fail(file, key, "found '" + shortened(visible(word), 60) + "', expected true or false");
+  fail(file, key, "found '" + shorten_text(visible(word), 60) + "', expected true or false");
 }
 
 std::int64_t Keys::size(const char* key, std::int64_t otherwise) const {
@@ -82,8 +82,8 @@ std::int64_t Keys::size(const char* key, std::int64_t otherwise) const {
   if (value == "auto" || value == "none" || value == "None") return otherwise;
   if (!value.is_number_integer() || value < 1 || value > kMostSamples) {
     fail(file, key,
-         "found " + shortened(visible(value.dump()), 60) + ", expected a whole number from 1 to " +
-             std::to_string(kMostSamples));
+         "found " + shorten_text(visible(value.dump()), 60) +
+             ", expected a whole number from 1 to " + std::to_string(kMostSamples));
   }
   return value.get<std::int64_t>();
 }

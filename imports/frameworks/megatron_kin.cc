@@ -106,7 +106,7 @@ void take_nemo_exchange(const Json& model, const std::string& file, Json& flags,
 }
 
 // gpt-neox takes dashes for underscores, one by one.
-Json neox_keys(const Json& yaml) { return underscored(yaml); }
+Json neox_keys(const Json& yaml) { return with_underscores(yaml); }
 
 void take_neox_model(const Keys& keys, Json& flags, std::vector<std::string>& said) {
   for (const auto& [name, flag] : std::initializer_list<std::pair<const char*, const char*>>{

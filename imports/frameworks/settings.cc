@@ -69,7 +69,7 @@ Settings of_hugging_face(const Json& settings, std::string more, const std::stri
   };
   take(settings);
   for (const Json& file : files_ahead(more)) take(file);
-  if (!more.empty()) arguments.update(frameworks::underscored(frameworks::flags_of(more)));
+  if (!more.empty()) arguments.update(frameworks::with_underscores(frameworks::flags_of(more)));
   return frameworks::of_hugging_face(arguments, launch, name);
 }
 
@@ -159,8 +159,8 @@ Settings of_launch(const frameworks::TrainingCommand& training, const std::strin
     }
     if (content.is_object()) arguments.update(content);
   }
-  arguments.update(frameworks::underscored(flags));
-  arguments.update(frameworks::underscored(frameworks::flags_of(more)));
+  arguments.update(frameworks::with_underscores(flags));
+  arguments.update(frameworks::with_underscores(frameworks::flags_of(more)));
   const Json launch = training.program == "accelerate"
                           ? frameworks::launch_settings(training.launch, name)
                           : Json::object();
@@ -347,7 +347,7 @@ std::optional<Settings> read_settings(const std::string& text, const std::string
 
 namespace frameworks {
 
-Json underscored(const Json& flags) {
+Json with_underscores(const Json& flags) {
   Json all = Json::object();
   for (const auto& [key, value] : flags.items()) {
     std::string name = key;

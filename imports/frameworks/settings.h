@@ -112,7 +112,7 @@ Settings of_prototxt(const std::string& text, const std::string& file);
 // Returns the mapping at `key`; an empty one if there is none.
 const Json& section_of(const Json& all, const char* key);
 // Names flags as files name the same settings: "batch-size" as "batch_size".
-Json underscored(const Json& flags);
+Json with_underscores(const Json& flags);
 bool has_any(const Json& json, std::initializer_list<const char*> keys);
 // Returns true if any key of this name, at any depth, has a text that begins with `begin`.
 bool any_under(const Json& json, std::string_view key, std::string_view begin);

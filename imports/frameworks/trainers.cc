@@ -38,7 +38,7 @@ Products products_of(const std::string& precision, const std::string& key,
   if (word == "transformer-engine" || word == "amp_fp8") return {"fp8", true};
   if (word == "32" || word == "32-true" || word == "fp32") return {};
   fail(file, key,
-       "found '" + shortened(visible(word), 60) +
+       "found '" + shorten_text(visible(word), 60) +
            "', which is not modelled: 32, 16-mixed, bf16-mixed, 16-true and bf16-true are, and "
            "Composer's fp32, amp_bf16, amp_fp16 and amp_fp8");
 }
@@ -251,14 +251,14 @@ Json composer_fsdp(const Json& fsdp, const Products& products, const std::string
         {"reduce_dtype", word == "pure" ? format_of(products) : "float32"}};
   } else if (word != "full" && word != "default" && word != "pure") {
     fail(file, "fsdp_config.mixed_precision",
-         "found '" + shortened(visible(word), 60) + "', expected FULL, DEFAULT or PURE");
+         "found '" + shorten_text(visible(word), 60) + "', expected FULL, DEFAULT or PURE");
   }
   const std::string ahead = keys.word("backward_prefetch", "BACKWARD_POST");
   if (lower(ahead) != "backward_pre") {
     settings.assumed.push_back(
         "units gathered for the backward pass one early (BACKWARD_PRE) in place of "
         "backward_prefetch " +
-        shortened(visible(ahead), 40));
+        shorten_text(visible(ahead), 40));
   }
   if (keys.on("activation_checkpointing")) settings.workload["activation_checkpointing"] = "full";
   return {{"dialect", "fsdp"}, {"config", std::move(config)}};
@@ -298,7 +298,7 @@ Settings of_lightning(const Json& yaml, const std::string& file) {
     settings.strategy = lightning_ddp(strategy, file, settings);
   } else {
     fail(file, "trainer.strategy",
-         "found '" + shortened(visible(name), 60) +
+         "found '" + shorten_text(visible(name), 60) +
              "', which is not modelled: ddp, fsdp and deepspeed are, by their names and classes");
   }
   settings.framework = "Lightning";

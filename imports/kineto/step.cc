@@ -98,7 +98,7 @@ void StepReader::find_bounds() {
   Nanoseconds last_arrival = arrivals_.front().start;
   for (const Arrival& arrival : arrivals_) last_arrival = std::max(last_arrival, arrival.start);
   // Work after the optimizer (logs, an average of weights) is not part of the update.
-  const Nanoseconds optimizer_end = optimized(last_arrival);
+  const Nanoseconds optimizer_end = end_of_optimizers(last_arrival);
   forward_ = backward_ = update_ = kFar;
   backward_end_ = update_end_ = -kFar;
   for (const Item& item : items_) {
@@ -352,7 +352,7 @@ bool StepWork::of_engine(const Item& item) const {
   return std::ranges::binary_search(engine_, item.thread);
 }
 
-Nanoseconds StepWork::optimized(Nanoseconds last_arrival) const {
+Nanoseconds StepWork::end_of_optimizers(Nanoseconds last_arrival) const {
   Nanoseconds end = -kFar;
   for (const HostSpan& span : spans()) {
     const bool behind = span.kind == Host::kOptimizer && span.start >= last_arrival;

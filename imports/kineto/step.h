@@ -30,7 +30,7 @@ class StepWork {
   }
   bool of_engine(const Item& item) const;
   // Returns the end of the optimizers that begin after the last arrival; kFar: there is none.
-  Nanoseconds optimized(Nanoseconds last_arrival) const;
+  Nanoseconds end_of_optimizers(Nanoseconds last_arrival) const;
   // Sets number, host time and idle time of the step that spans [begin, end) on the device, and the
   // time to the next step.
   void frame(Nanoseconds begin, Nanoseconds end, Step& step) const;

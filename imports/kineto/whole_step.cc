@@ -25,7 +25,7 @@ class WholeReader : StepWork {
               const std::vector<RankGroup>& groups)
       : StepWork(trace, timeline, arrivals, window), groups_(groups) {
     find_passes();
-    optimized_ = optimized(last_arrival_);
+    optimized_ = end_of_optimizers(last_arrival_);
     for (std::size_t i = 0; i < collectives_.size(); ++i) by_end_.push_back(i);
     std::ranges::stable_sort(by_end_, {}, [&](std::size_t i) { return collectives_[i].end; });
   }

@@ -315,7 +315,7 @@ Observed read_safetensors(const std::vector<std::string>& files) {
 
 }  // namespace
 
-bool used_before(std::string_view first, std::string_view second) {
+bool precedes(std::string_view first, std::string_view second) {
   return UsePlace(first).before(UsePlace(second));
 }
 

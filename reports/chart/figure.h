@@ -58,7 +58,7 @@ struct Series {
 };
 
 // Returns a series of points without a line.
-inline Series dotted(std::string name, int colour) {
+inline Series point_series(std::string name, int colour) {
   return {.name = std::move(name), .colour = colour, .line = false, .dots = true};
 }
 

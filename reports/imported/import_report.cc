@@ -168,7 +168,7 @@ Table groups_of(const job::Observed& observed) {
     groups.add(job::role_text(group.role), group.name, group.description, Json(group.ranks),
                group.size, ranks_text_of(group), group.calls, group.bytes, group.hidden,
                group.exposed, group.last_rank, group.matched, group.last, late ? last : "",
-               late ? Cell(group.waited) : shown_as(group.waited, ""));
+               late ? Cell(group.waited) : show_as(group.waited, ""));
   }
   return groups;
 }
@@ -189,12 +189,12 @@ Table exchanges_of(const ImportedJob& job, const Step& step, bool sums_alone = f
   for (const ObservedExchange& one : step.exchanges) {
     if (sums_alone && one.gradients.empty()) continue;
     const auto of_bucket = [&](Cell cell) {
-      return one.gradients.empty() ? shown_as(std::move(cell), "-") : cell;
+      return one.gradients.empty() ? show_as(std::move(cell), "-") : cell;
     };
     exchanges.add(one.kind, one.group, one.ranks, of_bucket(one.gradients.size()),
                   Json(one.gradients), one.elements, to_string(one.dtype), one.bytes(),
                   of_bucket(one.complete), one.sent, one.duration,
-                  several ? one.time : shown_as(one.time, ""),
+                  several ? one.time : show_as(one.time, ""),
                   several ? one.duration - one.time : Cell(), one.exposed);
   }
   return exchanges;
@@ -222,7 +222,7 @@ Table rows_of(const ImportedJob& job) {
   const auto tones = tones_of(job.evaluated);
   for (const measure::Row& row : job.evaluated.rows) {
     const auto gain = [&](Cell cell) {
-      return row.strategy == job.evaluated.baseline ? shown_as(std::move(cell), "") : cell;
+      return row.strategy == job.evaluated.baseline ? show_as(std::move(cell), "") : cell;
     };
     const Tone tone = tones[rows.lines.size()];
     rows.add(row.strategy, row.metrics.step_time, row.step, gain(row.speedup), gain(row.gain),

@@ -81,7 +81,7 @@ Table evaluations_of(const tune::LiveReport& report) {
                             both("standard\nerror", "standard_error_s", kSeconds))};
   for (std::size_t i = 0; i < report.tuning.observations.size(); ++i) {
     const tune::Observation& seen = report.tuning.observations[i];
-    evaluations.add(shown_as(i, std::to_string(i + 1)),
+    evaluations.add(show_as(i, std::to_string(i + 1)),
                     report.problem.candidates[seen.candidate].name, seen.step_time,
                     seen.standard_error);
   }
@@ -157,7 +157,7 @@ std::vector<Illustration> figures_of(const tune::LiveReport& report) {
                        {"evaluation", Unit::kNumber},
                        {"step time", Unit::kSeconds}};
   chart::Series best{"the least so far", chart::kOrange};
-  chart::Series seen = chart::dotted("measured", chart::kBlue);
+  chart::Series seen = chart::point_series("measured", chart::kBlue);
   best.steps = true;
   Seconds least = 0;
   for (const auto& one : report.tuning.observations) {

@@ -202,7 +202,8 @@ cost::NodeCostModel fit_node(const cost::MeasuredCostModel& model) {
   }
   const auto residuals = [&](const std::array<double, 2>& p, double* out) {
     for (const auto& [steps, time] : rows) {
-      *out++ = cost::damped(std::log((std::exp(p[0]) + std::exp(p[1]) * steps) / time) / kNoise);
+      *out++ =
+          cost::damp_error(std::log((std::exp(p[0]) + std::exp(p[1]) * steps) / time) / kNoise);
     }
     for (std::size_t i = 0; i < 2; ++i) *out++ = (p[i] - centre[i]) / spread[i];
   };

@@ -19,7 +19,7 @@ const Strategy& chosen_strategy(const Scenario& scenario, const std::string& nam
     names.push_back(strategy.name);
     known += (known.empty() ? "'" : ", '") + strategy.name + "'";
   }
-  throw InputError("--strategy: '" + shortened(name) + "' is not a strategy of " + file +
+  throw InputError("--strategy: '" + shorten_text(name) + "' is not a strategy of " + file +
                    did_you_mean(name, names) + "; it has " + known);
 }
 

@@ -82,7 +82,7 @@ bool lies_at(const SweepPoint& point, const SweepPoint& part) {
       part, [&](const auto& wanted) { return std::ranges::count(point, wanted) > 0; });
 }
 
-std::optional<Published> published_for(const Scenario& scenario, const RowKey& key) {
+std::optional<Published> find_published(const Scenario& scenario, const RowKey& key) {
   for (const auto& row : scenario.published) {
     if (row.strategy == key.strategy && lies_at(key.point, row.sweep)) return row;
   }
@@ -160,7 +160,7 @@ class RowEvaluator::PointStudy {
     row.buckets = sizes_of(figures.evaluated.plan.buckets);
     row.company = std::move(figures.company);
     compare(strategy, figures, row);
-    row.published = published_for(scenario_, {point_, name});
+    row.published = find_published(scenario_, {point_, name});
     if (const auto error = relative_error(row)) row.error_percent = *error * 100;
     if (traced != nullptr) {
       *traced = {name, std::move(figures.evaluated.plan), std::move(figures.evaluated.timeline)};

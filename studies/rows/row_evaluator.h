@@ -28,7 +28,7 @@ std::string name_of(const RowKey& key);
 bool lies_at(const SweepPoint& point, const SweepPoint& part);
 
 // Returns the published figure of a row: all of its sweep values must be the row's.
-std::optional<Published> published_for(const Scenario& scenario, const RowKey& key);
+std::optional<Published> find_published(const Scenario& scenario, const RowKey& key);
 
 // Returns the relative error of a prediction against the row's first published figure.
 std::optional<double> relative_error(const Row& row);

@@ -224,7 +224,7 @@ class RowWork {
       Row row = row_from_bytes(bytes);
       row.strategy = key.strategy;
       row.sweep = key.point;
-      row.published = published_for(scenario_, key);
+      row.published = find_published(scenario_, key);
       if (const auto error = relative_error(row)) row.error_percent = *error * 100;
       hand_over(std::move(row));
     };

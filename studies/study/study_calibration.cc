@@ -47,7 +47,7 @@ class PartFit {
     for (const auto& point : sweep_points(scenario)) {
       if (!lies_at(point, part_)) continue;
       for (const auto& strategy : scenario.strategies) {
-        const auto published = published_for(scenario, {point, strategy.name});
+        const auto published = find_published(scenario, {point, strategy.name});
         if (published && published->calibrated) used_.push_back({point, strategy.name});
       }
     }

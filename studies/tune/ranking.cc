@@ -54,7 +54,7 @@ void Ranking::rank() {
     return std::tuple(!best->fits, rounded(best->step), effort.at(best), best->index);
   });
   if (!bests.empty()) tuned_.fastest = bests.front()->step;
-  tuned_.ranking.push_back(bests.empty() ? tuned_.baseline : recommended(bests));
+  tuned_.ranking.push_back(bests.empty() ? tuned_.baseline : recommend(bests));
   // The best of each kind and of either way to train, and what is slower than the best.
   std::size_t place = 0;
   for (const GroupBest* best : bests) {
@@ -90,7 +90,7 @@ const GroupBest& Ranking::simplest(const std::vector<GroupBest*>& bests) const {
 }
 
 // Returns the simplest of a round size; a row of the scenario that is no slower than that stays.
-Ranked Ranking::recommended(const std::vector<GroupBest*>& bests) {
+Ranked Ranking::recommend(const std::vector<GroupBest*>& bests) {
   const GroupBest& simple = simplest(bests);
   const Ranked* own = nullptr;
   Ranked round = rounder(simple);

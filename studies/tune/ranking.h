@@ -37,7 +37,7 @@ class Ranking {
  private:
   const std::vector<FusionChoice>& points() const { return walk_.space().points(); }
   const GroupBest& simplest(const std::vector<GroupBest*>& bests) const;
-  Ranked recommended(const std::vector<GroupBest*>& bests);
+  Ranked recommend(const std::vector<GroupBest*>& bests);
   Ranked rounder(const GroupBest& best);
   int effort_of(const GroupBest& best) const;
 

@@ -141,7 +141,7 @@ bool SettingWriter::trains_otherwise(const Strategy& strategy) const {
 
 Settable SettingWriter::applied(const Strategy& strategy) const {
   return {is_given(strategy) ? strategy : dialect::as_applied(strategy),
-          dialect::applied_by(strategy.name),
+          dialect::apply_line(strategy.name),
           {}};
 }
 

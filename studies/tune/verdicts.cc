@@ -161,7 +161,7 @@ std::vector<Averaging> averaging_of(Evaluator& evaluator) {
     row.strategy = strategy.name;
     row.period = strategy.local_sgd.adaptive ? 0 : strategy.local_sgd.period;
     row.metrics = evaluator.metrics_of(strategy);
-    row.published = measure::published_for(scenario, {{}, strategy.name});
+    row.published = measure::find_published(scenario, {{}, strategy.name});
     rows.push_back(std::move(row));
   }
   return rows;

@@ -215,7 +215,7 @@ void warning_on_workload(const Scenario& scenario, std::vector<std::string>& lin
         "the workload has no compute times (forward_ms, backward_us or backward_ms, or FLOPs with "
         "cluster.device.tflops): only communication is predicted, nothing can overlap");
   }
-  if (listed_forward(workload)) {
+  if (lists_forward(workload)) {
     lines.push_back(
         doubtful("the gradients look listed in forward order, '" + workload.tensors.front().name +
                  "' first and '" + workload.tensors.back().name +

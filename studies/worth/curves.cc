@@ -216,7 +216,7 @@ std::vector<Curve> curves_of(std::string_view text, const std::string& name, Qua
   return CurveReader(name, quantity, over).read(text);
 }
 
-std::optional<double> reached_at(const Curve& curve, Quantity quantity, double target) {
+std::optional<double> reach_target(const Curve& curve, Quantity quantity, double target) {
   const auto means = smoothed(curve.looks);
   // A value that is not a number reaches no target.
   const auto there = [&](double value) {
@@ -247,7 +247,7 @@ std::vector<Reach> reaches_of(const std::vector<Curve>& curves, Quantity quantit
   for (const Curve& curve : curves) {
     auto& known = at[curve.strategy];
     if (known.empty()) names.push_back(curve.strategy);
-    known.push_back(reached_at(curve, quantity, target));
+    known.push_back(reach_target(curve, quantity, target));
     ends[curve.strategy].push_back(curve.looks.back().value);
   }
   std::vector<Reach> reaches;

@@ -43,7 +43,7 @@ std::vector<Curve> curves_of(std::string_view text, const std::string& name, Qua
 // Returns the step (or second) at which the smoothed curve first falls (loss) or rises (accuracy)
 // to the target; nullopt: never. Smoothed: the mean of each value with its neighbours (the last has
 // one; the first stays as it is), interpolated linearly.
-std::optional<double> reached_at(const Curve& curve, Quantity quantity, double target);
+std::optional<double> reach_target(const Curve& curve, Quantity quantity, double target);
 
 // Returns accuracy if a file of curves has such a column, otherwise loss.
 Quantity quantity_in(std::string_view text);

@@ -29,18 +29,18 @@ TEST(Visible, BytesThatAreNoLettersAreOne) {
 }
 
 TEST(Shortened, KeepsTheEndWhereItIsCutInside) {
-  EXPECT_EQ(shortened_inside("abcdef", 6), "abcdef");
-  EXPECT_EQ(shortened_inside("abcdefgh", 6), "abc...fgh");
-  EXPECT_EQ(shortened_inside("ab\xc3\xa4yyy\xc3\xa4zz", 6), "ab...zz");
+  EXPECT_EQ(shorten_inside("abcdef", 6), "abcdef");
+  EXPECT_EQ(shorten_inside("abcdefgh", 6), "abc...fgh");
+  EXPECT_EQ(shorten_inside("ab\xc3\xa4yyy\xc3\xa4zz", 6), "ab...zz");
 }
 
-TEST(Shortened, HoldsNoNul) { EXPECT_EQ(shortened(std::string("a\0b", 3)), "a b"); }
+TEST(Shortened, HoldsNoNul) { EXPECT_EQ(shorten_text(std::string("a\0b", 3)), "a b"); }
 
 TEST(Shortened, CutsBetweenLetters) {
-  EXPECT_EQ(shortened("abc", 3), "abc");
-  EXPECT_EQ(shortened("abcd", 3), "abc...");
-  EXPECT_EQ(shortened("ab\xc3\xa4", 3), "ab...");
-  EXPECT_EQ(shortened(std::string(1 << 20, 'x')).size(), 203u);
+  EXPECT_EQ(shorten_text("abc", 3), "abc");
+  EXPECT_EQ(shorten_text("abcd", 3), "abc...");
+  EXPECT_EQ(shorten_text("ab\xc3\xa4", 3), "ab...");
+  EXPECT_EQ(shorten_text(std::string(1 << 20, 'x')).size(), 203u);
 }
 
 }  // namespace

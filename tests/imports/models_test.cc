@@ -361,12 +361,12 @@ TEST(LayerOrder, IsAnOrder) {
     names.push_back(name);
   }
   for (const auto& a : names) {
-    EXPECT_FALSE(models::used_before(a, a));
+    EXPECT_FALSE(models::precedes(a, a));
     for (const auto& b : names) {
-      EXPECT_FALSE(models::used_before(a, b) && models::used_before(b, a)) << a << " " << b;
+      EXPECT_FALSE(models::precedes(a, b) && models::precedes(b, a)) << a << " " << b;
       for (const auto& c : names) {
-        if (models::used_before(a, b) && models::used_before(b, c)) {
-          EXPECT_TRUE(models::used_before(a, c)) << a << " " << b << " " << c;
+        if (models::precedes(a, b) && models::precedes(b, c)) {
+          EXPECT_TRUE(models::precedes(a, c)) << a << " " << b << " " << c;
         }
       }
     }
@@ -389,11 +389,11 @@ TEST(LayerOrder, FollowsTheModel) {
                                        "lm_head.weight"};
   for (std::size_t i = 0; i + 1 < llama.size(); ++i) {
     if (i + 2 == llama.size()) continue;  // the head stands beside the model, not in it
-    EXPECT_TRUE(models::used_before(llama[i], llama[i + 1])) << llama[i];
+    EXPECT_TRUE(models::precedes(llama[i], llama[i + 1])) << llama[i];
   }
-  EXPECT_TRUE(models::used_before("model.norm.weight", "lm_head.weight"));
-  EXPECT_TRUE(models::used_before("conv1.weight", "layer1.0.conv1.weight"));
-  EXPECT_TRUE(models::used_before("layer4.2.bn3.bias", "fc.weight"));
+  EXPECT_TRUE(models::precedes("model.norm.weight", "lm_head.weight"));
+  EXPECT_TRUE(models::precedes("conv1.weight", "layer1.0.conv1.weight"));
+  EXPECT_TRUE(models::precedes("layer4.2.bn3.bias", "fc.weight"));
 }
 
 }  // namespace

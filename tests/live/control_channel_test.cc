@@ -262,7 +262,7 @@ TEST_F(LiveRanks, AfterTheRanksHaveMetNobodyListens) {
   const auto body = [&](ControlChannel& channel) {
     channel.barrier();
     if (channel.rank() == 1) {
-      const Socket unknown_peer = bound_to(kLoopback, 0);
+      const Socket unknown_peer = bind_socket(kLoopback, 0);
       EXPECT_TRUE(begin_call(unknown_peer, test::end_of(published())));
       pollfd connected{unknown_peer.fd(), POLLOUT, 0};
       EXPECT_EQ(::poll(&connected, 1, 500), 0);

@@ -124,7 +124,7 @@ TEST(RendezvousSocket, KeepsItsPort) {
   environment.port = port_in(own_end(listen_on(kLoopback, 0).fd()));
   OpenRendezvous open(environment);
   open.close();
-  const Socket caller = bound_to(kLoopback, 0);
+  const Socket caller = bind_socket(kLoopback, 0);
   EXPECT_TRUE(begin_call(caller, kLoopback + (":" + std::to_string(environment.port))));
   pollfd connected{caller.fd(), POLLOUT, 0};
   EXPECT_EQ(::poll(&connected, 1, 200), 0) << "nobody is heard";

@@ -170,7 +170,7 @@ TEST(UnauthenticatedPeers, AReplayedConversationIsWorthNothing) {
   test::say(again, said);
   EXPECT_FALSE(door.heard(1500ms));
   EXPECT_EQ(test::heard_from(again).find("key"), std::string::npos);
-  EXPECT_NE(door.messenger.turned_away().find("caller"), std::string::npos);
+  EXPECT_NE(door.messenger.refused_callers_text().find("caller"), std::string::npos);
 }
 
 TEST(UnauthenticatedPeers, WithoutTheTokenNobodyIsHeard) {
@@ -198,9 +198,10 @@ TEST(UnauthenticatedPeers, WithoutTheTokenNobodyIsHeard) {
     zmq_send(plain.get(), "H", 1, 0);
     EXPECT_FALSE(door.heard(300ms));
   }
-  EXPECT_NE(door.messenger.turned_away().find("callers without this run's token came, the last "
-                                              "from 127.0.0.1:"),
-            std::string::npos);
+  EXPECT_NE(
+      door.messenger.refused_callers_text().find("callers without this run's token came, the last "
+                                                 "from 127.0.0.1:"),
+      std::string::npos);
 }
 
 void wait_twice(ControlChannel& channel) {
@@ -424,7 +425,7 @@ TEST(UnauthenticatedPeers, ACrowdThatSaysNothingKeepsNoRankOut) {
   const std::string end = test::end_of(test::published_at(place_at(scratch.path("meet"), 1, 2)));
   std::vector<Socket> crowd;
   for (int i = 0; i < 200; ++i) {
-    crowd.push_back(bound_to(kLoopback, 0));
+    crowd.push_back(bind_socket(kLoopback, 0));
     begin_call(crowd.back(), end);
   }
   std::this_thread::sleep_for(500ms);  // the crowd is there

@@ -225,7 +225,7 @@ TEST(Columns, ASparseColumnStandsWhereALineHasAValue) {
 TEST(Columns, WhatIsNotKnownIsLeftOutOrNull) {
   Table table{columns(both("a", "a", kFlag), both("b", "b", kCount))};
   table.add(or_null(std::optional<bool>()), std::optional<double>());
-  table.add(shown_as(true, "equal"), 12345);
+  table.add(show_as(true, "equal"), 12345);
   EXPECT_EQ(json_of(table).dump(), R"([{"a":null},{"a":true,"b":12345}])");
   EXPECT_EQ(csv_text(table), "a,b\r\n,\r\ntrue,12345\r\n");
   EXPECT_EQ(plain_grid(grid_of(table)), "a           b\n-------------\n\nequal  12,345\n");

@@ -39,7 +39,7 @@ inline live::FirstAddress published_at(const live::RankEnvironment& place) {
 
 // A connection with somebody who listens.
 inline live::Socket called(const std::string& end) {
-  live::Socket socket = live::bound_to(live::kLoopback, 0);
+  live::Socket socket = live::bind_socket(live::kLoopback, 0);
   live::begin_call(socket, end);
   pollfd connected{socket.fd(), POLLOUT, 0};
   ::poll(&connected, 1, 20000);

@@ -49,7 +49,7 @@ class Watcher {
   }
 
   void call(const std::string& end) {
-    live::Socket socket = live::bound_to(live::kEveryAddress, 0);
+    live::Socket socket = live::bind_socket(live::kEveryAddress, 0);
     if (!live::begin_call(socket, end)) return;
     pollfd connected{socket.fd(), POLLOUT, 0};
     ::poll(&connected, 1, 100);

@@ -58,30 +58,30 @@ TEST(Curves, MayRunOverSeconds) {
 TEST(Curves, ATargetIsReachedWhereTheSmoothedCurveFirstCrossesIt) {
   // Smoothed: 0.9, 0.8, 0.6, 0.4, 0.3.
   const Curve falling = curve({{0, 1.0}, {10, 0.8}, {20, 0.6}, {30, 0.4}, {40, 0.2}});
-  EXPECT_NEAR(*reached_at(falling, Quantity::kLoss, 0.7), 15, 1e-9);
-  EXPECT_NEAR(*reached_at(falling, Quantity::kLoss, 0.4), 30, 1e-9);
-  EXPECT_FALSE(reached_at(falling, Quantity::kLoss, 0.25));
-  EXPECT_EQ(*reached_at(falling, Quantity::kLoss, 2), 0);
-  EXPECT_EQ(*reached_at(falling, Quantity::kAccuracy, 0.8), 0);
+  EXPECT_NEAR(*reach_target(falling, Quantity::kLoss, 0.7), 15, 1e-9);
+  EXPECT_NEAR(*reach_target(falling, Quantity::kLoss, 0.4), 30, 1e-9);
+  EXPECT_FALSE(reach_target(falling, Quantity::kLoss, 0.25));
+  EXPECT_EQ(*reach_target(falling, Quantity::kLoss, 2), 0);
+  EXPECT_EQ(*reach_target(falling, Quantity::kAccuracy, 0.8), 0);
   // A single look above the target is not there yet.
   const Curve lucky = curve({{0, 0.1}, {1, 0.1}, {2, 0.9}, {3, 0.1}, {4, 0.1}});
-  EXPECT_FALSE(reached_at(lucky, Quantity::kAccuracy, 0.5));
+  EXPECT_FALSE(reach_target(lucky, Quantity::kAccuracy, 0.5));
 }
 
 // What comes later does not run ahead: a training has reached nothing before its first step.
 TEST(Curves, NothingIsReachedAheadOfTheFirstStep) {
-  EXPECT_NEAR(*reached_at(curve({{0, 0.1}, {10, 0.9}}), Quantity::kAccuracy, 0.5), 10, 1e-9);
-  EXPECT_NEAR(*reached_at(curve({{0, 0.1}, {10, 0.9}, {20, 0.9}}), Quantity::kAccuracy, 0.5), 7.5,
+  EXPECT_NEAR(*reach_target(curve({{0, 0.1}, {10, 0.9}}), Quantity::kAccuracy, 0.5), 10, 1e-9);
+  EXPECT_NEAR(*reach_target(curve({{0, 0.1}, {10, 0.9}, {20, 0.9}}), Quantity::kAccuracy, 0.5), 7.5,
               0.5);
-  EXPECT_EQ(*reached_at(curve({{0, 0.6}, {10, 0.9}}), Quantity::kAccuracy, 0.5), 0);
+  EXPECT_EQ(*reach_target(curve({{0, 0.6}, {10, 0.9}}), Quantity::kAccuracy, 0.5), 0);
 }
 
 TEST(Curves, WhatIsNoNumberReachesNothing) {
   const double nan = std::nan("");
-  EXPECT_FALSE(reached_at(curve({{0, 1}, {1, nan}, {2, nan}}), Quantity::kLoss, 0.5));
-  EXPECT_EQ(
-      *reached_at(curve({{0, nan}, {1, nan}, {2, 0.1}, {3, 0.1}, {4, 0.1}}), Quantity::kLoss, 0.5),
-      3);
+  EXPECT_FALSE(reach_target(curve({{0, 1}, {1, nan}, {2, nan}}), Quantity::kLoss, 0.5));
+  EXPECT_EQ(*reach_target(curve({{0, nan}, {1, nan}, {2, 0.1}, {3, 0.1}, {4, 0.1}}),
+                          Quantity::kLoss, 0.5),
+            3);
 }
 
 // On straight lines the rule gives the crossing itself, wherever the looks are.
@@ -93,11 +93,11 @@ TEST(Curves, OnAStraightLineTheCrossingIsExact) {
     Curve line = curve({});
     for (int i = 0; i <= 20; ++i) line.looks.push_back({every * i, slope * every * i});
     const double at = every * (0.1 + 18 * random.uniform());
-    const auto rising = reached_at(line, Quantity::kAccuracy, slope * at);
+    const auto rising = reach_target(line, Quantity::kAccuracy, slope * at);
     ASSERT_TRUE(rising);
     EXPECT_NEAR(*rising, at, 1e-9 * at);
     for (Look& look : line.looks) look.value = 1 - look.value;
-    EXPECT_NEAR(*reached_at(line, Quantity::kLoss, 1 - slope * at), at, 1e-6 * at);
+    EXPECT_NEAR(*reach_target(line, Quantity::kLoss, 1 - slope * at), at, 1e-6 * at);
   }
 }
 
