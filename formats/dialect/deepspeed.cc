@@ -9,6 +9,7 @@
 #include "core/plan/fusion.h"
 #include "formats/dialect/changes.h"
 #include "formats/dialect/ddp_buckets.h"
+#include "formats/dialect/framework_keys.h"
 #include "formats/dialect/schemes.h"
 #include "formats/json/reader.h"
 
@@ -18,20 +19,11 @@ namespace {
 constexpr std::int64_t kDefaultBucket = 500'000'000;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
 
-// Of other things than what is exchanged when.
-constexpr std::initializer_list<const char*> kPassedOver{
-    "optimizer", "scheduler", "gradient_clipping", "prescale_gradients",
-    "gradient_predivide_factor", "zero_allow_untested_optimizer", "zero_force_ds_cpu_optimizer",
-    // monitoring, checkpoints
-    "steps_per_print", "dump_state", "wall_clock_breakdown", "timers", "comms_logger",
-    "comms_config", "flops_profiler", "monitor_config", "tensorboard", "wandb", "csv_monitor",
-    "comet", "autotuning", "memory_breakdown", "checkpoint", "load_universal_checkpoint",
-    "use_node_local_storage", "nebula", "aio",
-    // more of the training, and what the model's own code reads
-    "data_types", "grad_accum_dtype", "seq_parallel_communication_data_type",
-    "activation_checkpointing", "data_efficiency", "curriculum_learning", "dataloader_drop_last",
-    "seed", "disable_allgather", "sparse_gradients", "sparse_attention", "compression_training",
-    "use_data_before_expert_parallelism", "vocabulary_size"};
+// Of other things than what is exchanged when, beside what DeepSpeed itself lists: older keys, and
+// the Trainer's.
+constexpr std::initializer_list<const char*> kOlder{"comms_config", "monitor_config",
+                                                    "load_universal_checkpoint",
+                                                    "use_node_local_storage", "seed"};
 
 // Sections that change what a step computes or sends where they are turned on.
 constexpr std::initializer_list<std::pair<const char*, const char*>> kSections{
@@ -51,6 +43,18 @@ void refuse_sections(Reader& config) {
       continue;
     config.fail(key, std::string(what) + " is not modelled yet");
   }
+}
+
+// Refuses optimizers whose exchange is not DeepSpeed's usual one.
+void refuse_compressed(Reader& config) {
+  const Json* optimizer = config.find("optimizer");
+  if (optimizer == nullptr || !optimizer->is_object()) return;
+  const Json type = optimizer->value("type", Json());
+  if (type != "OneBitAdam" && type != "OneBitLamb" && type != "ZeroOneAdam") return;
+  config.fail("optimizer",
+              type.get<std::string>() +
+                  " communicates one bit a gradient, which is not modelled yet: expected "
+                  "Adam or another whose gradients are summed");
 }
 
 // "auto" is the Trainer's to fill in; what it fills in is 1 where nothing says otherwise.
@@ -143,7 +147,7 @@ void read_layout(Reader& config, const Workload& workload) {
 }
 
 void read_format(Reader& config, const Workload& workload, Strategy& strategy) {
-  pass_over(config, {"fp16", "bf16", "bfloat16", "amp", "torch_autocast"});
+  pass_over(config, {"fp16", "bf16", "bfloat16"});
   if (!config.has("communication_data_type")) return;
   const Json* value = config.find("communication_data_type");
   if (value->is_null() || is_auto(config, "communication_data_type")) return;
@@ -202,7 +206,7 @@ void read_groups(Reader& reader, Zero& zero, const Cluster& cluster) {
   zero.shards = std::max<std::int64_t>(0, shards);
 }
 
-Zero read_zero(Reader& config, const Cluster& cluster) {
+Zero read_zero(Reader& config, const Cluster& cluster, std::vector<std::string>& notes) {
   Zero zero;
   if (!config.has("zero_optimization")) return zero;
   Reader reader = config.object("zero_optimization");
@@ -242,21 +246,22 @@ Zero read_zero(Reader& config, const Cluster& cluster) {
                      {"stage3_module_granularity_threshold", "gathering parameters by modules"},
                      {"zenflow", "ZenFlow"}});
   read_groups(reader, zero, cluster);
+  constexpr std::string_view kStage3 = "stage3_";
   constexpr std::pair<const char*, std::int64_t Zero::*> kOfStage3[]{
       {"stage3_prefetch_bucket_size", &Zero::prefetch},
       {"stage3_param_persistence_threshold", &Zero::persistent},
       {"stage3_model_persistence_threshold", &Zero::all_persistent},
       {"stage3_max_reuse_distance", &Zero::reuse},
       {"stage3_max_live_parameters", &Zero::live}};
-  for (const auto& [key, size] : kOfStage3) zero.*size = elements_or(reader, key, zero.*size, 0);
-  pass_over(reader, {"round_robin_gradients", "load_from_fp32_weights", "elastic_checkpoint",
-                     "sub_group_size", "stage3_gather_16bit_weights_on_model_save",
-                     "stage3_gather_fp16_weights_on_model_save", "ignore_unused_parameters",
-                     "cpu_offload_use_pin_memory", "legacy_stage1", "grad_hooks",
-                     "memory_efficient_linear", "pipeline_loading_checkpoint",
-                     "override_module_apply", "log_trace_cache_warnings", "leaf_module"});
+  for (const auto& [key, size] : kOfStage3) {
+    // DeepSpeed takes them without the stage too.
+    for (const char* name : {key + kStage3.size(), key}) {
+      zero.*size = elements_or(reader, name, zero.*size, 0);
+    }
+  }
+  pass_over(reader, {"grad_hooks"});  // of earlier versions
   pass_over_comments(reader);
-  reader.finish();
+  finish_keys(reader, key_list("deepspeed.zero_optimization"), notes);
   return zero;
 }
 
@@ -456,7 +461,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   read_batches(config, workload, cluster);
   read_format(config, workload, strategy);
   read_layout(config, workload);
-  const Zero zero = read_zero(config, cluster);
+  const Zero zero = read_zero(config, cluster, reading.notes);
   if (zero.stage > 1 && workload.parallel.pipeline > 1) {
     config.fail("zero_optimization",
                 "ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism");
@@ -473,9 +478,10 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
                 "(workload.parallel.expert): expected stage 2 or less");
   }
   refuse_sections(config);
-  pass_over(config, kPassedOver);
+  refuse_compressed(config);
+  pass_over(config, kOlder);
   pass_over_comments(config);
-  config.finish();
+  finish_keys(config, key_list("deepspeed"), reading.notes);
   strategy.fusion.rule = Fusion::Rule::kGroups;
   strategy.fusion.size = zero.bucket * size_of(DType::kFp32);
   if (zero.bucket_given && zero.stage > 0) {

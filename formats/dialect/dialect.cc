@@ -7,17 +7,9 @@
 
 #include "core/collective/library.h"
 #include "core/plan/pipeline.h"
+#include "formats/dialect/framework_keys.h"
 
 namespace syncline::dialect {
-namespace {
-
-bool says_off(const Json& value) {
-  if (value.is_structured()) return std::all_of(value.begin(), value.end(), says_off);
-  if (value.is_number()) return value <= 1;
-  return value.is_null() || value == false || value == "" || value == "none" || value == "auto";
-}
-
-}  // namespace
 
 void refuse_unmodelled(
     Reader& config,

@@ -10,6 +10,7 @@
 #include "core/plan/fusion.h"
 #include "formats/dialect/changes.h"
 #include "formats/dialect/ddp_buckets.h"
+#include "formats/dialect/framework_keys.h"
 #include "formats/dialect/schemes.h"
 #include "formats/json/reader.h"
 
@@ -485,7 +486,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     return unit.last > last || (again && unit.first < first);
   });
   check_units(config, strategy.fusion.groups, version, workload);
-  config.finish();
+  finish_keys(config, key_list(version == 1 ? "fsdp1" : "fsdp2"), reading.notes);
 
   // torch's stages make the sums by hand once the last micro-batch is through.
   const bool staged = workload.parallel.pipeline > 1;

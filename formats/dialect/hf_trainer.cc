@@ -5,6 +5,7 @@
 #include "formats/dialect/changes.h"
 #include "formats/dialect/ddp_buckets.h"
 #include "formats/dialect/dialects.h"
+#include "formats/dialect/framework_keys.h"
 #include "formats/dialect/schemes.h"
 #include "formats/json/reader.h"
 
@@ -101,7 +102,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
                                          cluster, as_documents);
   }
   pass_over_others(config);
-  config.finish();
+  finish_keys(config, key_list("hf_trainer"), notes);
   reading.notes.insert(reading.notes.begin(), notes.begin(), notes.end());
   return reading;
 }

@@ -7,6 +7,7 @@
 #include "core/plan/fusion.h"
 #include "formats/dialect/changes.h"
 #include "formats/dialect/ddp_buckets.h"
+#include "formats/dialect/framework_keys.h"
 #include "formats/dialect/pytorch_apply.h"
 #include "formats/dialect/schemes.h"
 #include "formats/dialect/write.h"
@@ -196,9 +197,7 @@ void read_power_sgd(Reader& config, const Cluster& cluster, const TorchVersion& 
   note(reading.notes,
        {{!feedback,
          "use_error_feedback is false: the time of its copies is predicted all the same"}});
-  pass_over(state, {"orthogonalization_epsilon", "random_seed", "process_group",
-                    "compression_stats_logging_frequency", "batch_tensors_with_same_shape"});
-  state.finish();
+  finish_keys(state, key_list("pytorch.PowerSGDState"), reading.notes);
   const std::int64_t columns = launches_to_orthogonalise(compression.rank, torch);
   compression.encode_launches = columns + 1;
   compression.decode_launches = columns + 2;
@@ -273,7 +272,7 @@ BucketWords read_words(Reader& config, const Workload& workload, const Cluster& 
   for (const char* key : {"init_sync", "skip_all_reduce_unused_params", "batched_grad_copy"}) {
     config.boolean_or(key, false);
   }
-  config.finish();
+  finish_keys(config, key_list("pytorch"), reading.notes);
   return words;
 }
 

@@ -9,6 +9,7 @@
 
 #include "catalogue/architectures/architecture.h"
 #include "core/base/error.h"
+#include "formats/dialect/framework_keys.h"
 #include "formats/json/text.h"
 #include "formats/text/files.h"
 #include "formats/text/visible.h"
@@ -381,13 +382,23 @@ void read_degrees(const Keys& degrees, Settings& settings) {
   if (replicas > 1 && config.value("version", 1) == 2) config["mesh"] = {replicas, -1};
 }
 
-// Names arguments that change a step's time or memory and are not modelled.
-void name_left_out(const Keys& arguments, std::vector<std::string>& assumed) {
+// Names arguments that change a step's time or memory and are not modelled: the Trainer's,
+// accelerate's, and those of the trainers around them.
+void name_left_out(const Keys& arguments, const Keys& launch, std::vector<std::string>& assumed) {
   std::string left;
-  for (const char* key : {"use_liger_kernel", "enable_liger_kernel", "use_unsloth", "packing",
-                          "neftune_noise_alpha", "group_by_length"}) {
-    if (!given(arguments.all, key) || arguments.all[key] == false) continue;
-    left += (left.empty() ? "" : ", ") + std::string(key);
+  const auto add = [&](const std::string& keys) {
+    if (!keys.empty()) left += (left.empty() ? "" : ", ") + keys;
+  };
+  add(dialect::left_out(arguments.all, dialect::key_list("hf_trainer")));
+  add(dialect::left_out(launch.all, dialect::key_list("accelerate")));
+  for (const char* section : {"fsdp_config", "deepspeed_config", "megatron_lm_config"}) {
+    const std::string prefix =
+        section == std::string_view("fsdp_config") ? "fsdp_" : "megatron_lm_";
+    add(dialect::left_out(without_prefix(section_of(launch.all, section), prefix),
+                          dialect::key_list("accelerate." + std::string(section))));
+  }
+  for (const char* key : {"enable_liger_kernel", "use_unsloth", "packing"}) {
+    if (given(arguments.all, key) && arguments.all[key] != false) add(key);
   }
   if (!left.empty()) {
     assumed.push_back("nothing gained or lost by what is left out: " + left);
@@ -567,7 +578,7 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
   const Json degrees =
       without_prefix(section_of(launch_settings, "parallelism_config"), "parallelism_config_");
   read_degrees({degrees, file}, settings);
-  name_left_out(arguments, settings.assumed);
+  name_left_out(arguments, launch, settings.assumed);
   read_model(arguments, settings);
   return settings;
 }

@@ -11,6 +11,7 @@
 
 #include "catalogue/architectures/architecture.h"
 #include "formats/dialect/dialect.h"
+#include "formats/dialect/framework_keys.h"
 #include "formats/dialect/megatron.h"
 #include "formats/json/reader.h"
 #include "imports/frameworks/megatron_names.h"
@@ -20,6 +21,8 @@ namespace syncline::job::frameworks {
 namespace {
 
 constexpr const char* kStages = "num-virtual-stages-per-pipeline-rank";
+constexpr std::array kCounted{"account-for-embedding-in-pipeline-split",
+                              "account-for-loss-in-pipeline-split"};
 
 // What the strategy's dialect reads.
 constexpr std::string_view kExchange =
@@ -213,7 +216,7 @@ Json shape_of(Flags& flags, bool gpt2, std::int64_t sequence) {
   shape["hidden"] = hidden;
   shape["heads"] = flags.size("num-attention-heads", 1, operators::kMostHeads);
   const std::int64_t groups = flags.size("num-query-groups", 0, operators::kMostHeads);
-  if (flags.on("group-query-attention") && groups > 0) shape["kv_heads"] = groups;
+  if (flags.on("group-query-attention")) shape["kv_heads"] = std::max<std::int64_t>(1, groups);
   if (flags.has("kv-channels")) {
     shape["head_width"] = flags.size("kv-channels", 1, operators::kMostHeadWidth);
   }
@@ -319,7 +322,9 @@ std::int64_t virtual_stages(Flags& flags, std::int64_t pipeline) {
   const std::int64_t stages = flags.size(kStages, 1, kMostRanks);
   if (!flags.has(by_layers)) return stages;
   const std::int64_t each = flags.size(by_layers, 1, operators::kMostLayers);
-  const std::int64_t layers = flags.size("num-layers", 0, operators::kMostLayers);
+  std::int64_t layers = flags.size("num-layers", 0, operators::kMostLayers);
+  // The embedding and the loss may count as one each.
+  for (const char* end : kCounted) layers += flags.on(end) ? 1 : 0;
   if (layers == 0 || layers % (pipeline * each) != 0) {
     flags.fail(by_layers, std::to_string(layers) + " layers are no multiple of " +
                               std::to_string(pipeline) + " stages x " + std::to_string(each));
@@ -381,7 +386,15 @@ void read_layout(Flags& flags, Settings& settings) {
   const std::int64_t parts = layers.empty() ? stages * chunks : std::ssize(layers);
   if (parts > stages) parallel["virtual_stages"] = parts / stages;
   if (!layers.empty()) parallel["layers"] = layers;
-  const bool experts = flags.size("num-experts", 0, 1 << 12) > 0;
+  const std::int64_t all_experts = flags.size("num-experts", 0, 1 << 12);
+  const bool experts = all_experts > 0;
+  const auto shared = parallel.value("expert", std::int64_t{1});
+  const bool described = flags.has("num-layers");
+  if (described && shared > 1 && (!experts || all_experts % shared != 0)) {
+    flags.fail("expert-model-parallel-size",
+               "is " + std::to_string(shared) + ": expected a divisor of num-experts, which is " +
+                   (experts ? std::to_string(all_experts) : "not given"));
+  }
   // As many ranks share an expert as share a layer, unless it is said.
   if (experts && tensor > 1 && !flags.has("expert-tensor-parallel-size")) {
     parallel["expert_tensor"] = tensor;
@@ -393,7 +406,7 @@ void read_layout(Flags& flags, Settings& settings) {
         "the default, gathers all of them");
   }
   if (flags.on("sequence-parallel") && tensor > 1) parallel["sequence"] = true;
-  if (flags.on("tp-comm-overlap") && tensor > 1) {
+  if (flags.on("tp-comm-overlap")) {
     if (!parallel.contains("sequence")) {
       flags.fail("tp-comm-overlap", "can happen only with sequence-parallel");
     }
@@ -409,7 +422,13 @@ void read_layout(Flags& flags, Settings& settings) {
   if (flags.on("overlap-moe-expert-parallel-comm") && parallel.contains("expert")) {
     parallel["overlap_expert"] = true;
   }
-  if (flags.on("no-overlap-p2p-communication") && chunks > 1) parallel["overlap_sends"] = false;
+  const bool apart = flags.on("no-overlap-p2p-communication") && parts > stages;
+  if (apart) parallel["overlap_sends"] = false;
+  if (parts > stages && stages < (apart ? 3 : 2)) {
+    flags.fail("pipeline-model-parallel-size",
+               "is " + std::to_string(stages) + ": several chunks a stage need at least " +
+                   (apart ? "3 stages without overlapped sends" : "2 stages"));
+  }
   if (flags.on("use-tp-pp-dp-mapping")) parallel["order"] = "tp-cp-ep-pp-dp";
   if (!parallel.empty()) settings.workload["parallel"] = std::move(parallel);
 }
@@ -419,6 +438,11 @@ void read_step(Flags& flags, Settings& settings) {
     settings.workload["batch"] = flags.size("micro-batch-size", 1, kMostSamples);
   }
   settings.global_batch = flags.size("global-batch-size", 0, kMostSamples);
+  const bool grows = flags.has("rampup-batch-size") || flags.has("step-batch-size-schedule");
+  // A micro-batch a rank is a step where nothing else is said.
+  if (settings.global_batch == 0 && flags.has("micro-batch-size") && !grows) {
+    settings.micro_batches = 1;
+  }
   std::string recompute = flags.word("recompute-granularity", "");
   if (flags.on("recompute-activations")) recompute = "selective";
   // Until 2022, and in Megatron-DeepSpeed.
@@ -429,6 +453,9 @@ void read_step(Flags& flags, Settings& settings) {
   flags.size("activations-checkpoint-num-layers", 1, operators::kMostLayers);
   if (!recompute.empty() && recompute != "full" && recompute != "selective") {
     flags.fail("recompute-granularity", "found '" + recompute + "', expected full or selective");
+  }
+  if (recompute == "selective" && flags.has("recompute-method")) {
+    flags.fail("recompute-method", "goes with recompute-granularity full alone");
   }
   if (!recompute.empty()) settings.workload["activation_checkpointing"] = recompute;
   flags.size("recompute-num-layers", 1, operators::kMostLayers);
@@ -473,13 +500,16 @@ void tell_the_rest(Flags& flags, Settings& settings) {
         "that products in fp4 take the time of bf16 (--fp4-format; cluster.device.half_tflops says "
         "their rate)");
   }
-  const std::vector<std::string> known = flags.asked();
+  std::set<std::string> names;
+  for (const std::string& name : flags.asked()) names.insert(name);
+  for (const auto& [name, unused] : dialect::key_list("megatron").keys) names.insert(name);
+  const std::vector<std::string> known(names.begin(), names.end());
   for (const std::string& name : flags.not_asked()) {
     const Json& value = flags.value(name);
     if (is_off(value) || value.is_object()) continue;
     if (megatron_left_out(name, value)) {
       left_out.push_back(name);
-    } else if (!megatron_without_effect(name)) {
+    } else if (!megatron_known(name)) {
       unknown.push_back(name + did_you_mean(name, known));
     }
   }
@@ -488,7 +518,7 @@ void tell_the_rest(Flags& flags, Settings& settings) {
                                with_dashes(left_out));
   }
   if (!unknown.empty()) {
-    settings.assumed.push_back("that no step's time hangs on what is not known here: " +
+    settings.assumed.push_back("that no step's time hangs on what Megatron does not have: " +
                                with_dashes(unknown));
   }
 }
@@ -549,10 +579,7 @@ Settings of_megatron(const Json& given, const std::string& file, const std::stri
     if (!why.empty()) flags.fail(name, why);
   }
   // What Megatron does where that makes the layers even is done here too.
-  for (const char* name :
-       {"account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split"}) {
-    flags.on(name);
-  }
+  for (const char* name : kCounted) flags.on(name);
   Settings settings;
   settings.framework = "Megatron";
   read_layout(flags, settings);

@@ -1,5 +1,4 @@
-// Names of Megatron's flags that this project's model has nothing for, each by its whole name. What
-// is in no list here and is not read either is not known.
+// Names of Megatron's flags that this project's model has nothing for, each by its whole name.
 #pragma once
 
 #include <string>
@@ -9,9 +8,9 @@
 
 namespace syncline::job::frameworks {
 
-// Whether a flag changes no step's time, or too little of it: data, logs, checkpoints, the
-// optimizer's numbers, the launcher's flags.
-bool megatron_without_effect(std::string_view name);
+// Whether Megatron has such a flag, or whoever launches it: by the package's own list
+// (formats/dialect/framework_keys.h) and older ones here.
+bool megatron_known(std::string_view name);
 
 // Whether a flag with this value changes a step's time, and has no model here.
 bool megatron_left_out(std::string_view name, const Json& value);
