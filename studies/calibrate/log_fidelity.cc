@@ -1,4 +1,4 @@
-// A list of comparisons is a JSON file in the folder of the logs:
+// A list of comparisons is a JSON file:
 //   {"from_bytes": 65536, "tables": [
 //     {"name": "...", "calibrate": [FILE, ...], "predict": [FILE, ...]},
 //     {"name": "...", "each_alone": [FILE, ...]},

@@ -102,7 +102,7 @@ Cluster cluster_of(const Machine& machine, int nodes, int gpus) {
                              .latency = (nvlink ? 2 : 5) * kMicrosecond,
                              .bandwidth = machine.inside});
   }
-  // A single GPU uses the nearest NIC.
+  // Fewer than four GPUs use one NIC each.
   constexpr int kShares = 4;
   const int nics = std::min(machine.nics, gpus < kShares ? gpus : machine.nics);
   if (nodes > 1) {

@@ -230,8 +230,8 @@ double median_error(const cost::SizeCostModel& model, const Points& points) {
 // A candidate's errors on points left out of its fit.
 struct LeftOutError {
   double mean = 0;
-  double bounded = 0;         // each point's size, and logarithm of its error
-  std::vector<double> bytes;  // size of each point
+  double bounded = 0;         // sum of errors, each bounded
+  std::vector<double> bytes;  // size of each point; `logs`: logarithm of its error
   std::vector<double> logs;
 };
 

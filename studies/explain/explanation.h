@@ -17,10 +17,10 @@
 
 namespace syncline::measure {
 
-// A step's time by cause. Exposed communication divides like the collectives' own time.
+// Bottleneck of a step; `explain` and `tune` both compute it here, so that they agree.
 
-// A step's time by cause. The communication that nothing hides is shared out as start-up and
-// transfer are in the collectives' own time.
+// A step's time by cause. Exposed communication divides into start-up and transfer in the
+// proportion of the collectives' own time.
 struct Bottleneck {
   Seconds step = 0;
   Seconds compute = 0;        // the model's work on a rank of mean speed, without the next three

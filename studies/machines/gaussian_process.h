@@ -51,7 +51,7 @@ Kernel fit_kernel(const SeenPoints& observed, const Ensemble& ensemble, const Ke
 // Returns the posterior at every point; without observations, the prior.
 Posterior condition(const SeenPoints& observed, const Ensemble& ensemble, const Kernel& kernel);
 
-// Minimises a smooth function in a box by L-BFGS-B (LBFGSpp).
+// A smooth function, to be minimised in a box by L-BFGS-B (LBFGSpp).
 // Returns the value at a point and writes the gradient there.
 using ObjectiveWithGradient =
     std::function<double(const Eigen::VectorXd& at, Eigen::VectorXd& gradient)>;

@@ -44,7 +44,7 @@ using Given = std::vector<std::pair<std::string_view, bool>>;
 // Throws InputError if arguments exclude each other. `own`: a program's other options.
 void expect_fitting(const Tune& question, const Given& own = {});
 
-// Makes the requested strategy the baseline: candidates are searched around it and compared with
+// Sets the requested strategy as the baseline: candidates are searched around it and compared with
 // it.
 void set_baseline(const Tune& question, input::Document& document);
 

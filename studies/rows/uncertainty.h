@@ -85,7 +85,7 @@ struct FitErrors {
 // two per kind of collective without measurements, plus four on a fabric of hashed flows.
 class Uncertainties {
  public:
-  // Requires that the scenario outlives this.
+  // Stores the scenario. Requires that it outlives this.
   explicit Uncertainties(const Scenario& scenario, const FitErrors& fit_errors = {});
   ~Uncertainties();
   Uncertainties(const Uncertainties&) = delete;
