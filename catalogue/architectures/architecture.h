@@ -2,6 +2,7 @@
 // with the gradients in backward order. Each is one row here.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -15,20 +16,25 @@ namespace syncline::operators {
 // What tells one transformer of a family from another. 0: as the comment says, or not of this
 // family.
 struct TransformerShape {
+  // Normalisations of a half: of its input (Llama), of its output (OLMo 2), of both (Gemma 2).
+  enum class Norms : std::uint8_t { kBefore, kAfter, kBoth };
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;    // of keys and values, as many as heads unless given (llama)
-  std::int64_t head_width = 0;  // hidden / heads unless given (llama)
-  std::int64_t inner = 0;       // of the feed-forward half, 4 hidden unless given
-  std::int64_t words = 0;       // of the vocabulary
-  std::int64_t positions = 0;   // that have an embedding (bert, gpt2), or that it was trained for
-  std::int64_t kinds = 2;       // of tokens (bert)
-  std::int64_t patch = 16;      // height and width of a patch of the image (vit)
-  bool tied = false;            // the head shares the word embedding (llama; gpt2 always does)
-  bool bias = false;            // of the query, key and value products (llama: as Qwen2 has it)
-  bool head_norm = false;       // queries and keys are normalised head by head (llama: as Qwen3)
-  bool gated = true;            // the inner half has a gate beside it (llama: Nemotron has none)
+  std::int64_t kv_heads = 0;     // of keys and values, as many as heads unless given (llama)
+  std::int64_t head_width = 0;   // hidden / heads unless given (llama)
+  std::int64_t inner = 0;        // of the feed-forward half, 4 hidden unless given
+  std::int64_t words = 0;        // of the vocabulary
+  std::int64_t positions = 0;    // that have an embedding (bert, gpt2), or that it was trained for
+  std::int64_t kinds = 2;        // of tokens (bert)
+  std::int64_t patch = 16;       // height and width of a patch of the image (vit)
+  bool tied = false;             // the head shares the word embedding (llama; gpt2 always does)
+  bool bias = false;             // of the query, key and value products (llama: as Qwen2 has it)
+  bool head_norm = false;        // queries and keys are normalised head by head (llama: as Qwen3)
+  bool gated = true;             // the inner half has a gate beside it (llama: Nemotron has none)
+  Norms norms = Norms::kBefore;  // (llama)
+  bool joint_norm = false;       // queries and keys are normalised across heads (llama: OLMo 2)
+  bool merged = false;  // one product each for query, key, value, and for gate, up (llama: Phi-3)
   // A mixture of experts (llama: as Mixtral, DeepSeek): each token goes to some of so many experts
   // of `expert_inner` and to one that all share, of `shared_inner`; the first layers have none.
   std::int64_t experts = 0;
@@ -36,6 +42,7 @@ struct TransformerShape {
   std::int64_t expert_inner = 0;
   std::int64_t shared_inner = 0;
   std::int64_t dense_layers = 0;
+  bool shared_gate = false;  // weighs what all share (llama: as Qwen2-MoE)
   // Latent attention (llama: as DeepSeek-V2): queries, and keys with values, by way of so many
   // numbers; `rope_width` of a head's query and key turn by position, beside its head_width.
   std::int64_t query_latent = 0;
@@ -136,8 +143,16 @@ std::vector<Inner> inner_collectives(const ArchitectureOptions& options);
 TransformerShape completed(TransformerShape shape);
 
 // The rows, each in a file of its own.
-void build_resnet50(GraphBuilder& build, const ArchitectureOptions& options, bool stride_first);
-void build_vgg(GraphBuilder& build, const ArchitectureOptions& options, std::size_t deep);
+struct ResNet {
+  std::array<int, 4> blocks{};  // of each stage
+  bool bottleneck = true;
+  bool stride_first = false;  // of a block's convolutions the first has the stride
+  std::int64_t width = 1;     // factor of the inner channels of a bottleneck
+};
+void build_resnet(GraphBuilder& build, const ArchitectureOptions& options, const ResNet& net);
+// `deep`: convolutions of each image size.
+void build_vgg(GraphBuilder& build, const ArchitectureOptions& options,
+               const std::array<int, 5>& deep);
 void build_bert(GraphBuilder& build, const ArchitectureOptions& options);
 void build_gpt2(GraphBuilder& build, const ArchitectureOptions& options);
 void build_llama(GraphBuilder& build, const ArchitectureOptions& options);
