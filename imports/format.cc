@@ -88,6 +88,7 @@ std::span<const ImportFormat> formats() {
        is_inspector, refuse_inspector},
       models::kSafetensors,
       models::kConfig,
+      models::kTensorList,
   };
   return rows;
 }

@@ -45,15 +45,20 @@ namespace models {
 extern const ImportFormat kSafetensors;
 inline constexpr std::int64_t kTokens = 1024;
 
+// A list of parameters as torch prints them (kPrintTensors): a line each, or JSON. In the
+// order of use; parameters without requires_grad are computed with, and have no gradient.
+extern const ImportFormat kTensorList;
+inline constexpr std::string_view kPrintTensors =
+    "for n, p in model.named_parameters(): print(n, tuple(p.shape), p.dtype, p.requires_grad)";
+
 // The order in which a model uses its parameters, as far as their names tell: files list them by
 // name. True where the model uses `first` before `second`: embeddings before layers, layers by
 // number, attention before the feed-forward half, heads last; otherwise by the alphabet.
 bool precedes(std::string_view first, std::string_view second);
 
-// Hugging Face's config.json: the sizes of a model, from which its operators are generated. Models
-// of the families of core/operators: llama, mistral, qwen2, qwen3, gpt2, bert, vit; mixtures of
-// experts: mixtral, qwen3_moe, deepseek_v2 and _v3. Other types are refused by their names, as are
-// sizes that are missing or make no sense.
+// Hugging Face's config.json: the sizes of a model, from which its operators are generated if it is
+// of a family of catalogue/architectures, else its parameters alone. Other types are refused by
+// their names, as are sizes that are missing or make no sense.
 extern const ImportFormat kConfig;
 
 }  // namespace models

@@ -48,7 +48,7 @@ Json named_workload(const operators::Architecture& row) {
 }
 
 // A file, unless an architecture bears that name.
-Json workload_of(const std::string& model, std::vector<std::string>& assumed) {
+Json workload_of(const std::string& model, bool tensors, std::vector<std::string>& assumed) {
   std::error_code error;
   const bool file = std::filesystem::exists(model, error);
   std::vector<std::string> names;
@@ -57,7 +57,7 @@ Json workload_of(const std::string& model, std::vector<std::string>& assumed) {
   }
   const std::string name = file ? model : same_name(model, names).value_or(model);
   const operators::Architecture* row = operators::find_architecture(name);
-  if (row != nullptr && !row->shaped) return named_workload(*row);
+  if (row != nullptr && !row->shaped && !tensors) return named_workload(*row);
   if (!file) {
     // As Hugging Face names it: organisation/model.
     const std::size_t slash = model.rfind('/');
@@ -67,6 +67,11 @@ Json workload_of(const std::string& model, std::vector<std::string>& assumed) {
                      "; `syncline list` names the architectures");
   }
   const Observed observed = read_job({model});
+  if (tensors && (!observed.workload || !observed.workload->contains("tensors"))) {
+    throw InputError("--tensors: found " + model + " of format " + observed.format +
+                     ", expected safetensors, or what torch prints by `" +
+                     std::string(models::kPrintTensors) + "`");
+  }
   if (!observed.workload) {
     throw InputError(model + ": a trace of a job, not a model: `syncline import` reads it");
   }
@@ -187,6 +192,10 @@ void choose_tensors(Json& workload, const InitOptions& options, std::vector<std:
                              : options.dtype == "fp8" ? "bf16"
                                                       : options.dtype;
     for (Json& tensor : workload["tensors"]) tensor["dtype"] = kept;
+  } else {
+    assumed.push_back("products, parameters and gradients in " +
+                      workload["tensors"].front().value("dtype", "fp32") +
+                      ", as the file has them (--dtype)");
   }
   set_batch(workload, options.batch.value_or(1));
   if (!options.batch) assumed.emplace_back("1 sample per GPU and step (--batch)");
@@ -343,8 +352,8 @@ Json job_of(const InitOptions& options, const std::optional<Settings>& settings,
         (why.empty() ? settings->framework + "'s settings describe no known model" : why) +
         ": name the model before them (syncline init MODEL SETTINGS --node ...)");
   }
-  Json workload =
-      alone ? Json{{"name", settings->workload["name"]}} : workload_of(options.model, assumed);
+  Json workload = alone ? Json{{"name", settings->workload["name"]}}
+                        : workload_of(options.model, options.tensors, assumed);
   if (settings) {
     Json said = settings->workload;
     if (!alone) {
@@ -547,6 +556,7 @@ InitOptions with_flags_in_place(InitOptions options) {
 
 // Reads the settings of a framework that were given in place of a model, or next to one.
 std::optional<Settings> settings_of(const InitOptions& given) {
+  if (given.tensors && given.settings.empty()) return std::nullopt;
   const std::string& text = given.settings.empty() ? given.model : given.settings;
   std::optional<Settings> settings = read_settings(text, given.flags, given.launch);
   if (!settings && (!given.settings.empty() || !given.flags.empty())) {

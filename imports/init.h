@@ -17,7 +17,8 @@
 namespace syncline::job {
 
 struct InitOptions {
-  std::string model;  // an architecture's name, a model file (core/job/models), or settings
+  std::string model;     // an architecture's name, a model file (core/job/models), or settings
+  bool tensors = false;  // the model is a list of its parameters
   // A name of catalogue/hardware's, or NCCL's topology file; empty: as gpu, gpus and net.
   std::string node;
   int nodes = 0;  // 0: those of `cluster`, as the settings start processes, else 1

@@ -11,6 +11,7 @@
 #include "formats/input/document.h"
 #include "formats/text/number_in.h"
 #include "formats/text/shell_word.h"
+#include "imports/format.h"
 
 namespace syncline::job {
 namespace {
@@ -47,6 +48,13 @@ bool starts_launch(const std::string& word) {
 void take_words(const InitQuestion& question, InitOptions& init) {
   std::vector<std::string> words = question.words;
   init.model = question.model;
+  if (!question.tensors.empty()) {
+    // What would be the model is what comes after it.
+    if (!init.model.empty()) words.insert(words.begin(), init.model);
+    init.model = question.tensors;
+    init.tensors = true;
+  }
+  if (init.model.empty()) throw InputError("init: missing the model, or --tensors FILE");
   if (init.model == "bash" || init.model == "sh") {
     throw InputError("init runs no script: `syncline capture -o launch.json -- " + init.model +
                      " ...` does, with stand-ins that train nothing, and init reads launch.json");
@@ -175,7 +183,7 @@ void add_machines(InitQuestion& question, questions::Arguments& list) {
   constexpr double kMostNodes = 100000, kMostGpus = 1024;
   list.push_back({.name = "node",
                   .value = &question.node,
-                  .help = "kind of node (dgx-h100), or NCCL's topology file"});
+                  .help = "kind of node (dgx-h100), NCCL's topology or nvidia-smi's"});
   list.push_back({.name = "gpu",
                   .value = &question.gpu,
                   .help = "kind of GPU, such as rtx-3090, instead of --node"});
@@ -257,6 +265,12 @@ questions::Arguments arguments_of(InitQuestion& question) {
                   .help = "captured launch (default: the one that trains)",
                   .low = 1,
                   .high = kMostLaunches,
+                  .group = "Job"});
+  list.push_back({.name = "tensors",
+                  .value = &question.tensors,
+                  .help = "in place of MODEL: safetensors, or parameters as torch prints them (" +
+                          std::string(models::kPrintTensors) + ")",
+                  .file = true,
                   .group = "Job"});
   list.push_back({.name = "dtype",
                   .value = &question.dtype,

@@ -13,6 +13,7 @@ namespace syncline::job {
 
 struct InitQuestion {
   std::string model;                // architecture, model file, settings, or a launch's first word
+  std::string tensors;              // list of parameters, or safetensors, in place of a model
   std::vector<std::string> words;   // after it: files of settings, flags, the rest of a launch
   std::string node;                 // kind of node, or NCCL's topology file
   std::string gpu;                  // kind of GPU, in place of the node's

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "formats/json/text.h"
 #include "formats/text/digits.h"
 #include "formats/text/files.h"
+#include "formats/text/limits.h"
 #include "imports/init.h"
 
 namespace syncline::job {
@@ -72,8 +74,11 @@ class Found {
   std::vector<Gpu> gpus;
   std::vector<Nic> nics;
   NcclHints::Cpu cpu = NcclHints::Cpu::kOther;
+  const char* by_nvlink = "NCCL's topology file: NVLink joins all GPUs";
+  const char* by_pcie = "NCCL's topology file: PCIe joins the GPUs";
   int capability = 0;  // 90 of an H100; 0: not told, as in files of virtual machines
 
+  Found() = default;
   explicit Found(const Json& system) {
     std::string first;
     for (const Json& part : system["inside"]) {
@@ -171,6 +176,160 @@ double nvlink_of(int capability) {
          : capability < kVolta     ? 20
          : capability < kBlackwell ? 25
                                    : 50;
+}
+
+// NVLinks that a GPU has, by generation (the same whitepapers).
+int most_links(int capability) {
+  constexpr int kVolta = 70, kAmpere = 80, kGa102 = 86, kHopper = 90;
+  return capability >= kHopper   ? 18
+         : capability == kGa102  ? 4
+         : capability >= kAmpere ? 12
+         : capability >= kVolta  ? 6
+                                 : 4;
+}
+
+// GB/s that NCCL takes for one NVLink (src/graph/topo.h, SM60_NVLINK_BW and so on).
+double nccl_link_of(int capability) {
+  constexpr int kVolta = 70, kGa102 = 86, kHopper = 90, kBlackwell = 100;
+  return capability == kGa102       ? 12
+         : capability >= kBlackwell ? 40.1
+         : capability >= kHopper    ? 20.6
+         : capability >= kVolta     ? 20
+                                    : 18;
+}
+
+const KnownDevice& device_named(const std::string& name);
+
+// Ahead of "NCCL INFO" in a line.
+constexpr std::size_t kLongestPrefix = 400;
+
+// Words of a line, without a terminal's colours.
+std::vector<std::string> cells_of(std::string line) {
+  for (auto at = line.find('\x1b'); at != line.npos; at = line.find('\x1b', at)) {
+    line.erase(at, line.find('m', at) - at + 1);
+  }
+  std::istringstream words(line);
+  std::vector<std::string> cells;
+  for (std::string word; words >> word && cells.size() < kMostValues;) cells.push_back(word);
+  return cells;
+}
+
+// What `nvidia-smi topo -m` prints: a row and a column for each GPU, NV18 where 18 NVLinks join
+// two. Switches are not in it: where all those links are more than a GPU has, one stands between.
+Found matrix_in(const std::string& text, int capability) {
+  Found found;
+  std::vector<std::string> columns;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::vector<std::string> cells = cells_of(line);
+    if (cells.empty()) continue;
+    if (columns.empty() && cells.front() == "GPU0" && line.find(" X ") == line.npos) {
+      for (const std::string& cell : cells) {
+        if (cell.starts_with("GPU") && cell.size() > 3) columns.push_back(cell);
+        if (cell == "CPU" || cell == "NIC0") break;
+      }
+      continue;
+    }
+    const bool row = std::ranges::count(columns, cells.front()) > 0;
+    if (!row || cells.size() <= columns.size()) continue;
+    Gpu gpu{cells.front(), {}, 0};
+    int all = 0;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::string& cell = cells[i + 1];
+      if (!cell.starts_with("NV")) continue;
+      const int count = static_cast<int>(std::min(leading_number(cell.substr(2)), 64.0));
+      if (count > 0) gpu.links[columns[i]] = count;
+      all += count;
+    }
+    if (all > most_links(capability)) {
+      const int each = std::ranges::max_element(gpu.links, {}, [](const auto& one) {
+                         return one.second;
+                       })->second;
+      gpu.links = {{"", each}};
+    }
+    found.gpus.push_back(std::move(gpu));
+  }
+  if (found.gpus.size() != columns.size()) found.gpus.clear();  // cut off
+  return found;
+}
+
+// What stands behind a word in a line, up to a blank; "" where the word is not in it.
+std::string behind(const std::string& line, const char* word) {
+  const std::size_t at = line.find(word);
+  if (at == line.npos) return {};
+  const std::size_t from = at + std::string_view(word).size();
+  return line.substr(from, line.find_first_of(" ,", from) - from);
+}
+
+// The name and the rate of a port that a line of NCCL's tells; no rate: it tells none.
+Nic port_in(const std::string& line, bool direct) {
+  Nic nic{behind(line, " name="), leading_number(behind(line, " speed=")), direct};
+  const std::size_t number = line.rfind("] ");
+  if (nic.name.empty() && number != line.npos) {
+    nic.name = line.substr(number + 2, line.find_first_of(": ", number + 2) - number - 2);
+  }
+  return nic;
+}
+
+// Lines of NCCL_DEBUG=INFO, of the first host in them: its GPUs (of communicators, or of the graph
+// that NCCL_DEBUG_SUBSYS=GRAPH prints), what joins them, and the ports. Each rank prints the same.
+Found info_in(const std::string& text, int capability) {
+  Found found;
+  std::map<std::string, Gpu> graph;
+  std::set<std::string> buses;
+  std::map<std::string, Nic> ports;
+  std::string host, gpu;
+  const bool direct = text.find("GPU Direct RDMA Disabled") == text.npos;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t mark = line.find(" NCCL INFO ");
+    if (mark == line.npos || mark > kLongestPrefix) continue;
+    const std::string own = line.substr(0, line.find(':'));  // HOST:PID:TID [DEVICE]
+    if (host.empty()) host = own;
+    if (own != host) continue;
+    line.erase(0, mark);
+    const std::string bus = behind(line, " busId "), to = behind(line, " - GPU/");
+    const double rate = leading_number(behind(line, "+ NVL["));
+    if (!bus.empty()) buses.insert(bus);
+    if (rate > 0 && !gpu.empty()) {
+      graph[gpu].links[to] = static_cast<int>(std::lround(rate / nccl_link_of(capability)));
+    } else if (!to.empty()) {
+      graph[gpu = to].bus = to;
+    }
+    const Nic nic = port_in(line, direct);
+    if (nic.megabits > 0 && !nic.name.empty() && line.find("NET/") != line.npos) {
+      ports.try_emplace(nic.name, nic);
+    }
+  }
+  for (auto& [bus, one] : graph) found.gpus.push_back(std::move(one));
+  for (const std::string& bus : buses) {
+    if (graph.empty()) found.gpus.push_back({bus, {}, 0});
+  }
+  for (auto& [name, nic] : ports) found.nics.push_back(std::move(nic));
+  return found;
+}
+
+// A node as NCCL's file, its log or nvidia-smi tells it; the last two do not name the GPUs.
+Found found_in(const std::string& file, const std::string& text, const std::string& gpu) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != text.npos && text[first] == '<') {
+    const Json system = parse_xml(file, text);
+    if (system["tag"] == "system") return Found(system);
+    return {};
+  }
+  const bool log = text.find(" NCCL INFO ") != text.npos;
+  if (!log && text.find("GPU0") == text.npos) return {};
+  if (gpu.empty()) {
+    throw InputError(file + ": it does not say which GPUs these are; --gpu says which");
+  }
+  const int capability = device_named(gpu).compute_capability;
+  Found found = log ? info_in(text, capability) : matrix_in(text, capability);
+  found.capability = capability;
+  found.by_nvlink =
+      log ? "NCCL's log: NVLink joins all GPUs" : "nvidia-smi topo -m: NVLink joins all GPUs";
+  found.by_pcie =
+      log ? "NCCL's log: PCIe joins the GPUs" : "nvidia-smi topo -m: PCIe joins the GPUs";
+  return found;
 }
 
 // AMD's devices by what RCCL calls them and by their PCI device, that of virtual machines behind
@@ -329,11 +488,11 @@ bool is_topology_file(const std::string& node) {
 }
 
 hardware::KnownNode nccl_node(const std::string& file, std::string gpu, std::string net) {
-  const Json system = parse_xml(file, read_text_file(file, "NCCL's topology file"));
-  const Found found(system);
-  if (system["tag"] != "system" || found.gpus.empty()) {
+  const Found found = found_in(file, read_text_file(file, "NCCL's topology file"), gpu);
+  if (found.gpus.empty()) {
     throw InputError(file + ": expected NCCL's topology, <system> with GPUs " +
-                     "(NCCL_TOPO_DUMP_FILE writes it)");
+                     "(NCCL_TOPO_DUMP_FILE writes it), what `nvidia-smi topo -m` prints, or a log "
+                     "of NCCL_DEBUG=INFO");
   }
   if (gpu.empty()) {
     gpu = found.amd.empty() ? device_of(found.capability, file) : amd_device_of(found, file);
@@ -359,12 +518,12 @@ hardware::KnownNode nccl_node(const std::string& file, std::string gpu, std::str
   if (found.capability == 0 || found.gpus.size() == 1) return node;
   if (found.joined() && found.links() > 0) {
     node.inside = hardware::nvlink(found.links() * nvlink_of(capability));
-    node.source = "NCCL's topology file: NVLink joins all GPUs";
+    node.source = found.by_nvlink;
   } else if (node.inside.reached == 1) {
     // What some have of NVLink helps no ring through all.
     node.inside = found.slot() > 0 ? hardware::pcie(found.slot() / kGigabytePerSecond)
                                    : hardware::pcie_of(capability);
-    node.source = "NCCL's topology file: PCIe joins the GPUs";
+    node.source = found.by_pcie;
   }
   return node;
 }

@@ -47,6 +47,23 @@ Architecture images(std::string_view name, std::string_view summary,
   return {.name = name, .summary = summary, .images = true, .build = build};
 }
 
+template <ResNet kNet>
+Architecture resnet(std::string_view name, std::string_view summary) {
+  return images(name, summary,
+                [](auto& build, const auto& options) { build_resnet(build, options, kNet); });
+}
+
+template <std::array<int, 5> kDeep>
+Architecture vgg(std::string_view name, std::string_view summary) {
+  return images(name, summary,
+                [](auto& build, const auto& options) { build_vgg(build, options, kDeep); });
+}
+
+constexpr TransformerShape patches_of(std::int64_t patch, TransformerShape shape) {
+  shape.patch = patch;
+  return shape;
+}
+
 // Returns a row of BERT or GPT-2: Paddle's layers as well as torch's.
 Architecture language(std::string_view name, std::string_view summary,
                       void (*build)(GraphBuilder&, const ArchitectureOptions&),
@@ -84,16 +101,26 @@ Architecture vision(std::string_view name, std::string_view summary,
 // Shapes: layers, hidden, heads, those of keys and values, their width, inner, words, positions.
 std::span<const Architecture> architectures() {
   static const std::array rows{
-      images("resnet50", "ResNet-50 v1 as in Paddle, stride in the first convolution",
-             [](auto& build, const auto& options) { build_resnet50(build, options, true); }),
-      images("resnet50_v1.5", "ResNet-50 v1.5, stride in the 3 x 3, Paddle's names",
-             [](auto& build, const auto& options) { build_resnet50(build, options, false); }),
-      images("vgg16", "VGG-16 without batch normalisation, torchvision's names",
-             [](auto& build, const auto& options) { build_vgg(build, options, 3); }),
-      images("vgg19", "VGG-19, likewise",
-             [](auto& build, const auto& options) { build_vgg(build, options, 4); }),
+      resnet<ResNet{.blocks{3, 4, 6, 3}, .stride_first = true}>(
+          "resnet50", "ResNet-50 v1 as in Paddle, stride in the first convolution"),
+      resnet<ResNet{{3, 4, 6, 3}}>("resnet50_v1.5",
+                                   "ResNet-50 v1.5, stride in the 3 x 3, Paddle's names"),
+      resnet<ResNet{{2, 2, 2, 2}, false}>("resnet18", "ResNet-18, likewise"),
+      resnet<ResNet{{3, 4, 6, 3}, false}>("resnet34", "ResNet-34, likewise"),
+      resnet<ResNet{{3, 4, 23, 3}}>("resnet101", "ResNet-101 v1.5, likewise"),
+      resnet<ResNet{{3, 8, 36, 3}}>("resnet152", "ResNet-152 v1.5, likewise"),
+      resnet<ResNet{.blocks{3, 4, 6, 3}, .width = 2}>("wide_resnet50_2",
+                                                      "Wide ResNet-50, likewise"),
+      vgg<std::array{1, 1, 2, 2, 2}>("vgg11",
+                                     "VGG-11 without batch normalisation, torchvision's names"),
+      vgg<std::array{2, 2, 2, 2, 2}>("vgg13", "VGG-13, likewise"),
+      vgg<std::array{2, 2, 3, 3, 3}>("vgg16", "VGG-16, likewise"),
+      vgg<std::array{2, 2, 4, 4, 4}>("vgg19", "VGG-19, likewise"),
       vision("vit_b_16", "ViT-B/16 as torchvision has it", {12, 768, 12}),
+      vision("vit_b_32", "ViT-B/32, likewise", patches_of(32, {12, 768, 12})),
       vision("vit_l_16", "ViT-L/16, likewise", {24, 1024, 16}),
+      vision("vit_l_32", "ViT-L/32, likewise", patches_of(32, {24, 1024, 16})),
+      vision("vit_h_14", "ViT-H/14, likewise", patches_of(14, {32, 1280, 16})),
       language("bert_base", "BERT-base with its pooler, no task's head", build_bert,
                {12, 768, 12, 0, 0, 0, 30522, 512}),
       language("bert_large", "BERT-large with its pooler, no task's head", build_bert,

@@ -2,6 +2,7 @@
 // gradients in backward order. Each is one row here.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -15,20 +16,25 @@ namespace syncline::operators {
 // Sizes that distinguish the transformers of a family. 0: the default in the comment, or not of
 // this family.
 struct TransformerShape {
+  // Normalisations of a half: of its input (Llama), of its output (OLMo 2), of both (Gemma 2).
+  enum class Norms : std::uint8_t { kBefore, kAfter, kBoth };
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;    // heads of keys and values (llama); default: heads
-  std::int64_t head_width = 0;  // default: hidden / heads (llama)
-  std::int64_t inner = 0;       // width of the feed-forward half; default: 4 hidden
-  std::int64_t words = 0;       // size of the vocabulary
-  std::int64_t positions = 0;   // table of embeddings (bert, gpt2), or longest in training
-  std::int64_t kinds = 2;       // kinds of tokens (bert)
-  std::int64_t patch = 16;      // height and width of a patch of the image (vit)
-  bool tied = false;            // the head shares the word embedding (llama; gpt2 always does)
-  bool bias = false;            // queries, keys and values have one (llama: as in Qwen2)
-  bool head_norm = false;       // queries and keys are normalised per head (llama: as in Qwen3)
-  bool gated = true;            // the inner half has a gate (llama: not in Nemotron)
+  std::int64_t kv_heads = 0;     // heads of keys and values (llama); default: heads
+  std::int64_t head_width = 0;   // default: hidden / heads (llama)
+  std::int64_t inner = 0;        // width of the feed-forward half; default: 4 hidden
+  std::int64_t words = 0;        // size of the vocabulary
+  std::int64_t positions = 0;    // table of embeddings (bert, gpt2), or longest in training
+  std::int64_t kinds = 2;        // kinds of tokens (bert)
+  std::int64_t patch = 16;       // height and width of a patch of the image (vit)
+  bool tied = false;             // the head shares the word embedding (llama; gpt2 always does)
+  bool bias = false;             // queries, keys and values have one (llama: as in Qwen2)
+  bool head_norm = false;        // queries and keys are normalised per head (llama: as in Qwen3)
+  bool gated = true;             // the inner half has a gate (llama: not in Nemotron)
+  Norms norms = Norms::kBefore;  // (llama)
+  bool joint_norm = false;       // queries and keys are normalised across heads (llama: OLMo 2)
+  bool merged = false;  // one product each for query, key, value, and for gate, up (llama: Phi-3)
   // A mixture of experts (llama: as in Mixtral, DeepSeek): tokens go to experts of `expert_inner`
   // and to a shared one of `shared_inner` (0: none). The first `dense_layers` have no experts.
   std::int64_t experts = 0;
@@ -36,6 +42,7 @@ struct TransformerShape {
   std::int64_t expert_inner = 0;
   std::int64_t shared_inner = 0;
   std::int64_t dense_layers = 0;
+  bool shared_gate = false;  // weighs the shared expert (llama: as in Qwen2-MoE)
   // Sizes of latent attention (llama: as in DeepSeek-V2): of queries, and of keys with values.
   // `rope_width` of a head's query and key, besides head_width, rotate by position.
   std::int64_t query_latent = 0;
@@ -135,9 +142,18 @@ std::vector<Inner> inner_collectives(const ArchitectureOptions& options);
 // Returns the shape with sizes that depend on its other sizes filled in.
 TransformerShape completed(TransformerShape shape);
 
+// Shape of a ResNet.
+struct ResNet {
+  std::array<int, 4> blocks{};  // of each stage
+  bool bottleneck = true;
+  bool stride_first = false;  // a block's first convolution has the stride
+  std::int64_t width = 1;     // factor of the inner channels of a bottleneck
+};
 // Builders of the rows, each in its own file.
-void build_resnet50(GraphBuilder& build, const ArchitectureOptions& options, bool stride_first);
-void build_vgg(GraphBuilder& build, const ArchitectureOptions& options, std::size_t deep);
+void build_resnet(GraphBuilder& build, const ArchitectureOptions& options, const ResNet& net);
+// `deep`: convolutions of each image size.
+void build_vgg(GraphBuilder& build, const ArchitectureOptions& options,
+               const std::array<int, 5>& deep);
 void build_bert(GraphBuilder& build, const ArchitectureOptions& options);
 void build_gpt2(GraphBuilder& build, const ArchitectureOptions& options);
 void build_llama(GraphBuilder& build, const ArchitectureOptions& options);

@@ -95,7 +95,9 @@ int activate(GraphBuilder& build, const std::string& kind, int x, std::int64_t e
   const int y = build.activation(elements);
   build.add(kind, {{x}}, {{y}}).flops = flops * real(elements);
   std::vector<Operand> kept;
-  if (kind == "relu" || kind == "tanh" || kind == "softmax") kept.push_back({y});
+  if (kind == "relu" || kind == "tanh" || kind == "sigmoid" || kind == "softmax") {
+    kept.push_back({y});
+  }
   if (kind == "gelu" || kind == "squared_relu") kept.push_back({x});
   elementwise_gradient(build, kind + "_grad", x, y, kept, flops * real(elements));
   return y;

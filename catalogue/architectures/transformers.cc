@@ -55,6 +55,18 @@ int swiglu(GraphBuilder& build, int gate, int up, std::int64_t elements) {
   return y;
 }
 
+// Adds SwiGLU of one value that holds gate and product.
+int swiglu_of_both(GraphBuilder& build, int both, std::int64_t elements) {
+  const int y = build.activation(elements);
+  build.add("swiglu", {{both}}, {{y}}).flops = 3 * real(elements);
+  build.on_backward([=, &build] {
+    const int dy = build.gradient(y);
+    const int dboth = build.contribute(both);
+    build.add("swiglu_grad", {{both}, {dy}}, {{dboth}}).flops = 6 * real(elements);
+  });
+  return y;
+}
+
 // Returns a rank's share of `count` in the tensor group, at least 1: if there are fewer heads of
 // keys and values than ranks, several ranks have the same.
 std::int64_t own(std::int64_t count, const ArchitectureOptions& options) {
@@ -69,6 +81,7 @@ int projected(GraphBuilder& build, int x, std::int64_t rows, const TransformerSh
   if (shape.bias) y = add_bias(build, y, rows * columns, name + ".bias", columns);
   if (norm.empty()) return y;  // values
   if (shape.head_norm) y = rms_norm(build, y, rows * heads, shape.head_width, norm);
+  if (shape.joint_norm) y = rms_norm(build, y, rows, columns, norm);
   return rotary(build, y, rows * columns);
 }
 
@@ -101,27 +114,62 @@ int latent_attention(GraphBuilder& build, int x, const ArchitectureOptions& opti
   return product(build, y, rows, width, shape.hidden, self + "o_proj.weight", true);
 }
 
+// What a half begins with, and what it ends with before it is added, normalised where the shape
+// says so.
+int normed_before(GraphBuilder& build, int x, const ArchitectureOptions& options,
+                  const std::string& name) {
+  if (options.shape.norms == TransformerShape::Norms::kAfter) return x;
+  return rms_norm(build, x, options.own_rows(), options.shape.hidden, name);
+}
+int normed_after(GraphBuilder& build, int x, int y, const ArchitectureOptions& options,
+                 const std::string& name) {
+  const std::int64_t rows = options.own_rows();
+  if (options.shape.norms != TransformerShape::Norms::kBefore) {
+    y = rms_norm(build, y, rows, options.shape.hidden, name);
+  }
+  return add(build, x, y, rows * options.shape.hidden);
+}
+
+// Queries, keys and values by one product.
+int merged_attention(GraphBuilder& build, int x, const ArchitectureOptions& options,
+                     const std::string& self, double flops) {
+  const TransformerShape& shape = options.shape;
+  const std::int64_t rows = options.rows();
+  const std::int64_t heads = own(shape.heads, options);
+  const std::int64_t turned = heads + own(shape.kv_heads, options);
+  const std::int64_t columns = (turned + own(shape.kv_heads, options)) * shape.head_width;
+  int y = product(build, x, rows, shape.hidden, columns, self + "qkv_proj.weight", true);
+  if (shape.bias) y = add_bias(build, y, rows * columns, self + "qkv_proj.bias", columns);
+  y = rotary(build, y, rows * turned * shape.head_width);
+  return flash_attention(build, y, y, y, flops, rows * heads * shape.head_width);
+}
+
 int llama_attention(GraphBuilder& build, int x, const ArchitectureOptions& options,
                     const std::string& at) {
   const TransformerShape& shape = options.shape;
   const std::int64_t rows = options.rows();
   const std::string self = at + "self_attn.";
-  const int normed = rms_norm(build, x, options.own_rows(), shape.hidden, at + "input_layernorm");
+  const int normed = normed_before(build, x, options, at + "input_layernorm");
+  const std::string after = at + "post_attention_layernorm";
   if (shape.latent > 0) {
-    const int y = latent_attention(build, normed, options, self);
-    return add(build, x, y, options.own_rows() * shape.hidden);
+    return normed_after(build, x, latent_attention(build, normed, options, self), options, after);
   }
   const std::int64_t heads = own(shape.heads, options);
   const std::int64_t kv_heads = own(shape.kv_heads, options);
-  const int q = projected(build, normed, rows, shape, heads, self + "q_proj", self + "q_norm");
-  const int k = projected(build, normed, rows, shape, kv_heads, self + "k_proj", self + "k_norm");
-  const int v = projected(build, normed, rows, shape, kv_heads, self + "v_proj", "");
   const std::int64_t width = heads * shape.head_width;
   // The kernel skips later tokens, half of all pairs.
   const double flops = 2 * real(rows) * real(options.sequence) * real(width);
-  int y = flash_attention(build, q, k, v, flops, rows * width);
+  int y = 0;
+  if (shape.merged) {
+    y = merged_attention(build, normed, options, self, flops);
+  } else {
+    const int q = projected(build, normed, rows, shape, heads, self + "q_proj", self + "q_norm");
+    const int k = projected(build, normed, rows, shape, kv_heads, self + "k_proj", self + "k_norm");
+    const int v = projected(build, normed, rows, shape, kv_heads, self + "v_proj", "");
+    y = flash_attention(build, q, k, v, flops, rows * width);
+  }
   y = product(build, y, rows, width, shape.hidden, self + "o_proj.weight", true);
-  return add(build, x, y, options.own_rows() * shape.hidden);
+  return normed_after(build, x, y, options, after);
 }
 
 // Returns the inner half: `rows` tokens in all, evenly over `networks` parallel networks of equal
@@ -133,6 +181,12 @@ int inner_half(GraphBuilder& build, int x, std::int64_t rows, std::int64_t netwo
   const auto widened = [&](const char* weight) {
     return product(build, x, each, shape.hidden, wide, name + weight, true);
   };
+  if (shape.merged) {
+    const int both =
+        product(build, x, each, shape.hidden, 2 * wide, name + "gate_up_proj.weight", true);
+    const int y = swiglu_of_both(build, both, each * wide);
+    return product(build, y, each, wide, shape.hidden, name + "down_proj.weight", true);
+  }
   const int gate = shape.gated ? widened("gate_proj.weight") : -1;
   const int up = widened("up_proj.weight");
   const int y = shape.gated ? swiglu(build, gate, up, each * wide)
@@ -177,20 +231,30 @@ int llama_feedforward(GraphBuilder& build, int x, const ArchitectureOptions& opt
   const TransformerShape& shape = options.shape;
   const std::int64_t rows = options.rows();
   const std::string mlp = at + "mlp.";
-  const int normed =
-      rms_norm(build, x, options.own_rows(), shape.hidden, at + "post_attention_layernorm");
-  const std::int64_t all = options.own_rows() * shape.hidden;
+  const bool before = shape.norms == TransformerShape::Norms::kBefore;
+  const int normed = normed_before(
+      build, x, options, at + (before ? "post_attention_layernorm" : "pre_feedforward_layernorm"));
+  const std::string after = at + "post_feedforward_layernorm";
   if (dense) {
-    return add(build, x, inner_half(build, normed, rows, 1, shape, own(shape.inner, options), mlp),
-               all);
+    const std::int64_t inner = own(shape.inner, options);
+    return normed_after(build, x, inner_half(build, normed, rows, 1, shape, inner, mlp), options,
+                        after);
   }
+  const std::int64_t all = options.own_rows() * shape.hidden;
   int y = experts(build, normed, options, mlp);
   if (shape.shared_inner > 0) {
     const std::int64_t inner = own(shape.shared_inner, options);
-    y = add(build, y, inner_half(build, normed, rows, 1, shape, inner, mlp + "shared_experts."),
-            all);
+    int shared = inner_half(build, normed, rows, 1, shape, inner, mlp + "shared_experts.");
+    if (shape.shared_gate) {
+      const std::int64_t own_rows = options.own_rows();
+      int gate = product(build, normed, own_rows, shape.hidden, 1,
+                         mlp + "shared_expert_gate.weight", true);
+      gate = activate(build, "sigmoid", gate, own_rows);
+      shared = unpermuted(build, shared, gate, all);
+    }
+    y = add(build, y, shared, all);
   }
-  return add(build, x, y, all);
+  return normed_after(build, x, y, options, after);
 }
 
 }  // namespace
@@ -286,9 +350,10 @@ void build_vit(GraphBuilder& build, const ArchitectureOptions& options) {
   cross_entropy(build, logits, options.batch * options.classes);
 }
 
-// Builds Llama (Touvron et al., 2023) and models like it: Mistral, and Qwen with biases or
-// normalised heads. RMSNorm before each half, rotary positions, grouped-query attention in one
-// kernel, SwiGLU; no dropout. Names are those of the Hugging Face checkpoints.
+// Builds Llama (Touvron et al., 2023) and models like it: Mistral, Qwen with biases or normalised
+// heads, Gemma and OLMo 2 with other normalisations, Phi-3 with fewer products. RMSNorm before each
+// half, rotary positions, grouped-query attention in one kernel, SwiGLU; no dropout. Names are
+// those of the Hugging Face checkpoints.
 void build_llama(GraphBuilder& build, const ArchitectureOptions& options) {
   const TransformerShape& shape = options.shape;
   const std::int64_t rows = options.rows();

@@ -52,8 +52,7 @@ VerbAction add_init(CLI::App& verb) {
   auto options = std::make_shared<InitVerb>();
   verb.add_option("model", options->question.model,
                   "architecture (see syncline list), config.json, .safetensors or settings (- is "
-                  "standard input)")
-      ->required();
+                  "standard input)");
   verb.add_option("settings", options->question.words,
                   "settings of its framework: a YAML, captured launches");
   // Never given: the parser accepts words after "--" only if a positional is missing.

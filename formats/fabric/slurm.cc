@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/fabric/kinds.h"
+#include "formats/json/text.h"
 #include "formats/text/limits.h"
 #include "formats/text/visible.h"
 
@@ -147,12 +148,10 @@ struct Line {
   bool block = false;  // of the plugin topology/block
 };
 
-// Refuses Slurm's newer file.
-void expect_no_yaml(const std::string& text) {
+// Slurm's newer file, topology.yaml.
+bool is_yaml(const std::string& text) {
   const std::size_t first = text.find_first_not_of("- \t\r\n");
-  if (first == text.npos || text.compare(first, 9, "topology:") != 0) return;
-  throw InputError(
-      "it is Slurm's topology.yaml, which is not read; what `scontrol show topology` prints is");
+  return first != text.npos && text.compare(first, 9, "topology:") == 0;
 }
 
 // Reads a line that names at most `left` switches and nodes.
@@ -243,6 +242,53 @@ class SlurmReader {
   std::vector<std::string> blocks_;
 };
 
+// The text of a member that is one; "" else.
+std::string word_of(const Json& object, const char* key) {
+  const bool there = object.is_object() && object.contains(key) && object[key].is_string();
+  return there ? object[key].get<std::string>() : std::string();
+}
+
+const Json& list_of(const Json& object, const char* key) {
+  static const Json none = Json::array();
+  const bool there = object.is_object() && object.contains(key) && object[key].is_array();
+  return there ? object[key] : none;
+}
+
+// The topology that jobs get unless they ask for another: the one marked so, else the first.
+const Json& default_topology(const Json& file) {
+  if (!file.is_array() || file.empty()) throw InputError("expected a list of topologies");
+  for (const Json& one : file) {
+    if (one.is_object() && one.contains("cluster_default") && one["cluster_default"] == true) {
+      return one;
+    }
+  }
+  return file.front();
+}
+
+void read_yaml(const std::string& text, SlurmReader& reader) {
+  const Json file = parse_yaml("topology.yaml", text);
+  const Json& one = default_topology(file);
+  const std::string name = "topology '" + shorten_text(word_of(one, "topology")) + "'";
+  const bool tree = one.is_object() && one.contains("tree");
+  if (!tree && !(one.is_object() && one.contains("block"))) {
+    throw InputError(name + " is flat: it names no switches; expected tree or block");
+  }
+  const char* key = tree ? "switch" : "block";
+  for (const Json& entry : list_of(one[tree ? "tree" : "block"], tree ? "switches" : "blocks")) {
+    const auto names = [&](const char* of) {
+      const std::string list = word_of(entry, of);
+      return list.empty() ? std::vector<std::string>() : names_listed(list, reader.left());
+    };
+    Line line{names(key), names("children"), names("nodes"), !tree};
+    if (line.names.size() != 1) throw InputError(name + ": expected a list of " + key + " NAME");
+    if (line.switches.empty() == line.nodes.empty()) {
+      throw InputError("switch " + line.names.front() + " needs children or nodes, one of both");
+    }
+    reader.add(line);
+  }
+  if (reader.left() == at(kMostNodes)) throw InputError(name + " names no nodes");
+}
+
 }  // namespace
 
 void for_each_line(const std::string& text, const std::function<void(const std::string&)>& add) {
@@ -262,8 +308,11 @@ std::vector<std::string> hosts_listed(std::string_view list) {
 }
 
 Topology slurm_fabric(const std::string& text, BytesPerSecond node_port, double oversubscription) {
-  expect_no_yaml(text);
   SlurmReader reader;
+  if (is_yaml(text)) {
+    read_yaml(text, reader);
+    return reader.finish(node_port, oversubscription);
+  }
   for_each_line(text, [&](const std::string& whole) {
     const std::string line = whole.substr(0, whole.find('#'));
     if (line.find_first_not_of(" \t\r") != line.npos) reader.add(read_line(line, reader.left()));

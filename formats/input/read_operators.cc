@@ -65,6 +65,7 @@ void read_experts(Reader& reader, operators::TransformerShape& shape) {
   shape.expert_inner = size("expert_inner", shape.inner, operators::kMostInner);
   shape.shared_inner = size("shared_inner", 0, operators::kMostInner);
   shape.dense_layers = size("dense_layers", 0, shape.layers);
+  shape.shared_gate = reader.boolean_or("shared_gate", false);
   shape.query_latent = size("query_latent", 0, operators::kMostHidden);
   shape.latent = size("latent", 0, operators::kMostHidden);
   shape.rope_width = size("rope_width", 0, operators::kMostHeadWidth);
@@ -99,6 +100,23 @@ void judge_cut(Reader& reader, const operators::Architecture& row,
   if (!llama && parallel.context > 1) reader.fail("architecture", "context cuts llama alone");
 }
 
+// How a layer's halves are normalised, and whether their products are merged.
+void read_halves(Reader& reader, operators::TransformerShape& shape) {
+  using Norms = operators::TransformerShape::Norms;
+  const std::string norms = reader.word_or("norms", "before", {"before", "after", "both"});
+  shape.norms = norms == "before"  ? Norms::kBefore
+                : norms == "after" ? Norms::kAfter
+                                   : Norms::kBoth;
+  shape.joint_norm = reader.boolean_or("joint_norm", false);
+  shape.merged = reader.boolean_or("merged", false);
+  if (shape.joint_norm && shape.head_norm) {
+    reader.fail("joint_norm", "remove it, or head_norm: queries and keys are normalised once");
+  }
+  if (shape.merged && (shape.joint_norm || shape.head_norm || !shape.gated)) {
+    reader.fail("merged", "has no meaning with head_norm or joint_norm, nor without gates");
+  }
+}
+
 // The sizes of one of a family.
 operators::TransformerShape read_shape(Reader reader, bool images) {
   operators::TransformerShape shape;
@@ -124,6 +142,7 @@ operators::TransformerShape read_shape(Reader reader, bool images) {
     shape.bias = reader.boolean_or("bias", false);
     shape.head_norm = reader.boolean_or("head_norm", false);
     shape.gated = reader.boolean_or("gated", true);
+    read_halves(reader, shape);
     read_experts(reader, shape);
   } else {
     shape.patch = reader.integer_or("patch", shape.patch, 1, operators::kMostImage);

@@ -55,12 +55,14 @@ void refuse_adapters(const Keys& arguments) {
       if (given(arguments.all, one)) key = one;
     }
     fail(arguments.file, key,
-         "trains a few parameters and keeps the others frozen, which is not modelled yet; full "
-         "training is");
+         "trains a few parameters and keeps the others frozen, which these settings do not tell: "
+         "give the model's parameters by --tensors in place of them");
   }
   for (const char* key : {"load_in_4bit", "load_in_8bit", "quantization_bit", "quant_bits"}) {
     if (!given(arguments.all, key) || arguments.all[key] == false) continue;
-    fail(arguments.file, key, "trains a quantised model, which is not modelled yet");
+    fail(arguments.file, key,
+         "trains a quantised model, which these settings do not tell: give the model's parameters "
+         "by --tensors in place of them");
   }
 }
 

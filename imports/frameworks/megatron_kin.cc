@@ -195,7 +195,9 @@ Settings of_nemo(const Json& yaml, const Json& more, const std::string& file) {
   if (keys.on("fsdp")) fail(file, "model.fsdp", "FSDP inside NeMo is not modelled yet");
   const Json& peft = section_of(model, "peft");
   if (given(peft, "peft_scheme") && peft["peft_scheme"] != "none") {
-    fail(file, "model.peft", "training of adapters alone is not modelled yet");
+    fail(file, "model.peft",
+         "training of adapters alone: give the model's parameters by "
+         "--tensors in place of these settings");
   }
   Json flags = Json::object();
   std::vector<std::string> said;

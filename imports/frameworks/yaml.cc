@@ -247,7 +247,9 @@ bool is_bridge_yaml(const Json& yaml) {
 Json flags_of_bridge(const Json& yaml, const std::string& file, std::vector<std::string>& said) {
   Json flags = Json::object();
   if (const auto peft = yaml.find("peft"); peft != yaml.end() && !peft->is_null()) {
-    throw InputError(file + ": peft: training of adapters alone is not modelled yet");
+    throw InputError(file +
+                     ": peft: training of adapters alone: give the model's parameters by "
+                     "--tensors in place of these settings");
   }
   const Json& tokenizer = section_of(yaml, "tokenizer");
   const Json& model = section_of(yaml, "model");

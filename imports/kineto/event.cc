@@ -62,7 +62,21 @@ bool same(std::string_view a, std::string_view lower) {
       a, lower, {}, [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
 }
 
+// The device of libkineto's categories for what is neither CUDA nor ROCm; empty: none of those.
+std::string_view accelerator_of(std::string_view word) {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"mtia_", "MTIA"},
+      {"hpu_", "HPU (Gaudi)"},
+      {"glow_", "Glow"},
+      {"privateuse1_", "PrivateUse1"}};
+  for (const auto& [begin, name] : kNames) {
+    if (word.starts_with(begin)) return name;
+  }
+  return {};
+}
+
 Category category_of(std::string_view word) {
+  if (!accelerator_of(word).empty()) return Category::kAccelerator;
   if (same(word, "cpu_op") || same(word, "operator") || same(word, "user_annotation")) {
     return Category::kHost;
   }
@@ -198,7 +212,7 @@ bool matters(std::string_view name) {
 }
 
 bool needed(const Event& event, bool named) {
-  if (event.category == Category::kOther) return false;
+  if (event.category == Category::kOther || event.category == Category::kAccelerator) return false;
   if (event.category == Category::kHost) {
     return !named || event.annotation || matters(event.name);
   }
@@ -218,6 +232,7 @@ bool read_fields(ondemand::object object, Event& event) {
     } else if (key == "cat") {
       const std::string_view word = field.value();
       event.category = category_of(word);
+      if (event.category == Category::kAccelerator) event.accelerator = accelerator_of(word);
       event.annotation = same(word, "user_annotation");
       of_a_category = true;
     } else if (key == "name") {

@@ -123,6 +123,10 @@ void note_reading(const Trace& trace, const TraceTimeline& timeline,
                      "(cuda_runtime), so nothing tells forward from backward; record "
                      "with ProfilerActivity.CPU and CUDA");
   }
+  if (timeline.collectives_before > 0) {
+    notes.push_back(std::to_string(timeline.collectives_before) +
+                    " collectives that were launched before the profile began are left out");
+  }
   if (timeline.kernels_alone > 0) {
     notes.push_back(std::to_string(timeline.kernels_alone) +
                     " kernels that were launched before the profile began are left out");

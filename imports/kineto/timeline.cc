@@ -28,6 +28,37 @@ const KernelLaunch* launch_of(const Trace& trace, const DeviceEvent& event) {
   return is_its(behind) ? &*behind : nullptr;
 }
 
+// Which work of a device was launched before the profile began: its stream runs it ahead of all
+// that has a launch, or it starts before the host's first one. Where launches are lost among others
+// nothing tells.
+class Before {
+ public:
+  explicit Before(const Trace& trace) {
+    for (const KernelLaunch& launch : trace.launches) first_ = std::min(first_, launch.start);
+    for (const DeviceEvent& event : trace.device) {
+      const bool launched = launch_of(trace, event) != nullptr;
+      Stream& stream = streams_[{event.device, event.stream}];
+      if (launched) stream.first = std::min(stream.first, event.start);
+      stream.lost = stream.lost || (!launched && stream.first < kFar);
+    }
+  }
+
+  // REQUIRES: the event has no launch.
+  bool holds(const DeviceEvent& event) const {
+    const Stream& stream = streams_.at({event.device, event.stream});
+    const bool ahead = stream.first < kFar && !stream.lost && event.start < stream.first;
+    return ahead || (first_ < kFar && event.start < first_);
+  }
+
+ private:
+  struct Stream {
+    Nanoseconds first = kFar;  // start of the first that was launched
+    bool lost = false;         // a later one has no launch
+  };
+  Nanoseconds first_ = kFar;
+  std::map<std::pair<int, std::int64_t>, Stream> streams_;
+};
+
 template <typename Key>
 Key commonest(const std::map<Key, std::size_t>& counts) {
   const auto most = std::ranges::max_element(
@@ -293,13 +324,16 @@ TraceTimeline::TraceTimeline(const Trace& trace)
   stream = commonest(streams);
   const bool named = std::ranges::any_of(
       trace.device, [](const DeviceEvent& event) { return event.message >= 0; });
+  const Before before(trace);
   for (const DeviceEvent& event : trace.device) {
     if (event.device != device) continue;
     const KernelLaunch* launch = launch_of(trace, event);
     const Item item = item_of(event, launch);
     const bool beside = !named && event.stream != stream && event.work == TracedWork::kKernel &&
                         communication.around(item.thread, item.launched) != nullptr;
-    if (event.message >= 0 || beside) {
+    if (event.message >= 0 && launch == nullptr && before.holds(event)) {
+      ++collectives_before;
+    } else if (event.message >= 0 || beside) {
       const TracedMessage* own =
           event.message < 0 ? nullptr : &trace.messages[static_cast<std::size_t>(event.message)];
       collectives.push_back({item, message_at(trace, communication, item, own)});

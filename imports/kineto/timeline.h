@@ -74,6 +74,7 @@ struct TraceTimeline {
   // them: the host made it before the profile began.
   std::size_t kernels_launched = 0;
   std::size_t kernels_alone = 0;
+  std::size_t collectives_before = 0;  // likewise of collectives
 
   SpanIndex copies_in;  // Host::kCopyIn and kCopyInHook
   SpanIndex copies_out;

@@ -158,6 +158,10 @@ class Collector {
     if (reading == EventReading::kDamaged) ++trace_.damaged;
     if (event_.category == Category::kHost) ++trace_.operators;
     if (event_.category == Category::kPython) note_framework();
+    if (event_.category == Category::kAccelerator) {
+      trace_.accelerator = event_.accelerator;
+      ++trace_.accelerated;
+    }
     if (reading != EventReading::kRead) return;
     if (event_.category == Category::kHost) add_host();
     if (event_.category == Category::kRuntime) add_launch();

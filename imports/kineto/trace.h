@@ -123,6 +123,8 @@ struct Trace {
   std::vector<std::string> optimizers;  // their classes: "AdamW"
   std::vector<std::string> sharded;     // whose names stand in it: "FSDP", "DeepSpeed", "Megatron"
   std::vector<std::string> parallel;    // whose names say that ranks share one model: "DeepEP"
+  std::string accelerator;              // neither CUDA's nor ROCm's, that worked: "MTIA"; or none
+  std::size_t accelerated = 0;          // its events
   bool paddle = false;                  // PaddlePaddle's profiler wrote it
 };
 
@@ -132,11 +134,21 @@ Trace read_trace(const std::string& path);
 
 // One event of traceEvents, read as far as this importer needs it.
 
-enum class Category : std::uint8_t { kOther, kHost, kRuntime, kKernel, kCopy, kFill, kPython };
+enum class Category : std::uint8_t {
+  kOther,
+  kHost,
+  kRuntime,
+  kKernel,
+  kCopy,
+  kFill,
+  kPython,
+  kAccelerator  // work of a device that is neither CUDA's nor ROCm's
+};
 
 struct Event {
   Category category{};
   bool annotation = false;  // a range that torch or the user named
+  std::string accelerator;  // kAccelerator: "MTIA"
   std::string name;
   std::string process;  // pid and tid as they stand there, without quotes
   std::string thread;

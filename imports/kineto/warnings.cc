@@ -278,6 +278,12 @@ void refuse_untrained(const Trace& trace, const std::vector<Arrival>& arrivals) 
                      "a trace of Paddle's profiler, which names no gradients; give the "
                      "model's layers in a scenario instead");
   }
+  if (!kernels && trace.accelerated > 0) {
+    throw InputError(in_it + "a job on " + trace.accelerator + " (" +
+                     std::to_string(trace.accelerated) +
+                     " events); GPUs of NVIDIA and AMD alone are read: give its times in a "
+                     "scenario (forward_ms, backward_ms) instead");
+  }
   if (!kernels && (gloo || trace.backend == "gloo")) {
     throw InputError(in_it +
                      "a job on the CPU (gloo): its trace has no kernels to time gradients "

@@ -1,39 +1,21 @@
 #include "imports/format.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cctype>
 #include <filesystem>
-#include <functional>
+#include <initializer_list>
 #include <string_view>
+#include <utility>
 
 #include "catalogue/architectures/architecture.h"
 #include "core/base/error.h"
+#include "formats/input/read_workload.h"
 #include "formats/json/reader.h"
 #include "formats/json/text.h"
+#include "imports/models/families.h"
 
 namespace syncline::job::models {
 namespace {
-
-constexpr std::int64_t kMostExperts = 4096;
-
-// A key that is there and not null.
-bool given(Reader& reader, const char* key) {
-  const Json* value = reader.find(key);
-  return value != nullptr && !value->is_null();
-}
-
-std::int64_t size_or(Reader& reader, const char* key, std::int64_t fallback,
-                     std::int64_t most = operators::kMostWords) {
-  return given(reader, key) ? reader.integer(key, 1, most) : fallback;
-}
-
-bool flag_or(Reader& reader, const char* key, bool fallback) {
-  return given(reader, key) ? reader.boolean_or(key, fallback) : fallback;
-}
-
-std::int64_t size(Reader& reader, const char* key, std::int64_t most = operators::kMostWords) {
-  return reader.integer(key, 1, most);
-}
 
 // What makes up the whole in equal parts.
 std::int64_t dividing(Reader& reader, const char* key, std::int64_t part, std::int64_t whole,
@@ -58,40 +40,73 @@ Json hidden_sizes(Reader& reader, bool own_width = false) {
           {"inner", size(reader, "intermediate_size", operators::kMostInner)}};
 }
 
-void add_words(Reader& reader, Json& shape) {
-  shape["words"] = size(reader, "vocab_size");
-  shape["positions"] = size_or(reader, "max_position_embeddings", 2048);
-  if (flag_or(reader, "tie_word_embeddings", false)) shape["tied"] = true;
+void add_words(Reader& reader, Json& shape, bool tied = false) {
+  shape["words"] = width(reader, "vocab_size");
+  shape["positions"] = width_or(reader, "max_position_embeddings", 2048);
+  if (flag_or(reader, "tie_word_embeddings", tied)) shape["tied"] = true;
 }
 
-Json llama_shape(Reader& reader, bool bias, bool head_norm) {
+// Llama's keys. `tied`: the head shares the embedding unless the file says otherwise.
+Json llama_keys(Reader& reader, bool tied = false) {
   const bool own_width = given(reader, "head_dim");
   Json shape = hidden_sizes(reader, own_width);
   if (const char* key = "num_key_value_heads"; given(reader, key)) {
-    shape["kv_heads"] = dividing(reader, key, size(reader, key), shape["heads"], " heads");
+    shape["kv_heads"] = dividing(reader, key, width(reader, key), shape["heads"], " heads");
   }
   if (own_width) shape["head_width"] = size(reader, "head_dim", operators::kMostHeadWidth);
-  add_words(reader, shape);
-  if (bias) shape["bias"] = true;
-  if (head_norm) shape["head_norm"] = true;
+  add_words(reader, shape, tied);
+  return shape;
+}
+
+Json with(Json shape, std::initializer_list<std::pair<const char*, Json>> more) {
+  for (const auto& [key, value] : more) shape[key] = value;
   return shape;
 }
 
 // Llama's own bias is on the output too, which nobody publishes.
+void expect_no_bias(Reader& reader) {
+  for (const char* key : {"attention_bias", "mlp_bias", "use_bias"}) {
+    expect_flag(reader, key, false);
+  }
+}
+
 Json llama(Reader& reader) {
-  for (const char* key : {"attention_bias", "mlp_bias"}) {
-    if (flag_or(reader, key, false)) reader.fail(key, "found true, only false is known");
-  }
-  return llama_shape(reader, false, false);
+  expect_no_bias(reader);
+  return llama_keys(reader);
 }
-Json qwen2(Reader& reader) { return llama_shape(reader, true, false); }
+Json tied_llama(Reader& reader) {
+  expect_no_bias(reader);
+  return llama_keys(reader, true);
+}
+Json qwen2(Reader& reader) { return with(llama_keys(reader), {{"bias", true}}); }
 Json qwen3(Reader& reader) {
-  if (flag_or(reader, "attention_bias", false)) {
-    reader.fail("attention_bias", "found true, only false is known");
-  }
+  expect_no_bias(reader);
   if (!given(reader, "head_dim")) reader.require("head_dim");
-  return llama_shape(reader, false, true);
+  return with(llama_keys(reader), {{"head_norm", true}});
 }
+Json gemma2(Reader& reader) { return with(tied_llama(reader), {{"norms", "both"}}); }
+Json gemma3_text(Reader& reader) { return with(gemma2(reader), {{"head_norm", true}}); }
+Json phi3(Reader& reader) { return with(llama(reader), {{"merged", true}}); }
+Json olmo2(Reader& reader) {
+  return with(llama(reader), {{"norms", "after"}, {"joint_norm", true}});
+}
+Json exaone4(Reader& reader) {
+  return with(llama(reader), {{"norms", "after"}, {"head_norm", true}});
+}
+Json hunyuan(Reader& reader) { return with(llama(reader), {{"head_norm", true}}); }
+Json arcee(Reader& reader) { return with(llama(reader), {{"gated", false}}); }
+Json seed_oss(Reader& reader) {
+  expect_flag(reader, "attention_out_bias", false);
+  expect_flag(reader, "mlp_bias", false);
+  const bool bias = flag_or(reader, "attention_bias", true);
+  return with(llama_keys(reader), {{"bias", bias}});
+}
+// GLM's products of gate and inner half are one, which changes no size.
+Json glm(Reader& reader) {
+  const bool bias = flag_or(reader, "attention_bias", true);
+  return with(llama_keys(reader), {{"bias", bias}});
+}
+Json glm4(Reader& reader) { return with(glm(reader), {{"norms", "both"}}); }
 
 // Experts of `inner` each, of which a token goes to some.
 void add_experts(Reader& reader, const char* count, const char* inner, Json& shape) {
@@ -100,8 +115,18 @@ void add_experts(Reader& reader, const char* count, const char* inner, Json& sha
   shape["expert_inner"] = size(reader, inner, operators::kMostInner);
 }
 
+// Experts in every layer alone are known.
+void expect_experts_everywhere(Reader& reader) {
+  if (size_or(reader, "decoder_sparse_step", 1, operators::kMostLayers) != 1) {
+    reader.fail("decoder_sparse_step", "only 1 is known: experts in every layer");
+  }
+  if (given(reader, "mlp_only_layers") && !reader.array("mlp_only_layers").empty()) {
+    reader.fail("mlp_only_layers", "only none is known: experts in every layer");
+  }
+}
+
 Json mixtral(Reader& reader) {
-  Json shape = llama_shape(reader, false, false);
+  Json shape = llama_keys(reader);
   add_experts(reader, "num_local_experts", "intermediate_size", shape);
   return shape;
 }
@@ -109,25 +134,55 @@ Json mixtral(Reader& reader) {
 Json qwen3_moe(Reader& reader) {
   Json shape = qwen3(reader);
   add_experts(reader, "num_experts", "moe_intermediate_size", shape);
-  if (size_or(reader, "decoder_sparse_step", 1) != 1) {
-    reader.fail("decoder_sparse_step", "only 1 is known: experts in every layer");
-  }
-  if (given(reader, "mlp_only_layers") && !reader.array("mlp_only_layers").empty()) {
-    reader.fail("mlp_only_layers", "only none is known: experts in every layer");
-  }
+  expect_experts_everywhere(reader);
   return shape;
 }
 
-// Latent attention; the first layers have no experts, the others one more that all tokens share.
-Json deepseek(Reader& reader) {
-  Json shape = hidden_sizes(reader, true);
+Json qwen2_moe(Reader& reader) {
+  Json shape = llama_keys(reader);
+  if (flag_or(reader, "qkv_bias", true)) shape["bias"] = true;
+  add_experts(reader, "num_experts", "moe_intermediate_size", shape);
+  expect_experts_everywhere(reader);
+  shape["shared_inner"] = size(reader, "shared_expert_intermediate_size", operators::kMostInner);
+  shape["shared_gate"] = true;
+  return shape;
+}
+
+Json olmoe(Reader& reader) {
+  Json shape = with(llama(reader), {{"joint_norm", true}});
+  add_experts(reader, "num_experts", "intermediate_size", shape);
+  return shape;
+}
+
+// The first layers have no experts, the others some more that all tokens share.
+void add_shared_experts(Reader& reader, Json& shape) {
   add_experts(reader, "n_routed_experts", "moe_intermediate_size", shape);
   shape["shared_inner"] = size_or(reader, "n_shared_experts", 0, kMostExperts) *
                           shape["expert_inner"].get<std::int64_t>();
   if (given(reader, "first_k_dense_replace")) {
     shape["dense_layers"] = reader.integer("first_k_dense_replace", 0, operators::kMostLayers);
   }
-  if (size_or(reader, "moe_layer_freq", 1) != 1) {
+}
+
+Json glm4_moe(Reader& reader) {
+  Json shape = llama_keys(reader);
+  if (flag_or(reader, "attention_bias", false)) shape["bias"] = true;
+  if (flag_or(reader, "use_qk_norm", false)) shape["head_norm"] = true;
+  add_shared_experts(reader, shape);
+  return shape;
+}
+
+Json dots1(Reader& reader) {
+  Json shape = with(llama(reader), {{"head_norm", true}});
+  add_shared_experts(reader, shape);
+  return shape;
+}
+
+// Latent attention.
+Json deepseek(Reader& reader) {
+  Json shape = hidden_sizes(reader, true);
+  add_shared_experts(reader, shape);
+  if (size_or(reader, "moe_layer_freq", 1, operators::kMostLayers) != 1) {
     reader.fail("moe_layer_freq", "only 1 is known: experts in every layer after the first");
   }
   const std::int64_t width = size(reader, "qk_nope_head_dim", operators::kMostHeadWidth);
@@ -151,16 +206,16 @@ Json gpt2(Reader& reader) {
   Json shape = {{"layers", size(reader, "n_layer", operators::kMostLayers)},
                 {"hidden", hidden},
                 {"heads", heads(reader, "n_head", hidden, false)},
-                {"words", size(reader, "vocab_size")},
-                {"positions", size_or(reader, "n_positions", 1024)}};
+                {"words", width(reader, "vocab_size")},
+                {"positions", width_or(reader, "n_positions", 1024)}};
   if (given(reader, "n_inner")) shape["inner"] = size(reader, "n_inner", operators::kMostInner);
   return shape;
 }
 
 Json bert(Reader& reader) {
   Json shape = hidden_sizes(reader);
-  shape["words"] = size(reader, "vocab_size");
-  shape["positions"] = size_or(reader, "max_position_embeddings", 512);
+  shape["words"] = width(reader, "vocab_size");
+  shape["positions"] = width_or(reader, "max_position_embeddings", 512);
   shape["kinds"] = size_or(reader, "type_vocab_size", 2, operators::kMostKinds);
   return shape;
 }
@@ -188,6 +243,7 @@ Json vit(Reader& reader) {
   return shape;
 }
 
+// A type that an architecture of the catalogue lays down.
 struct ModelType {
   std::string_view name;    // model_type
   std::string_view family;  // architecture
@@ -198,10 +254,30 @@ struct ModelType {
 constexpr ModelType kTypes[] = {
     {"llama", "llama", llama},
     {"mistral", "llama", llama},
+    {"ministral", "llama", llama},
+    {"granite", "llama", llama},
     {"qwen2", "llama", qwen2},
     {"qwen3", "llama", qwen3},
+    {"gemma", "llama", tied_llama},
+    {"gemma2", "llama", gemma2},
+    {"gemma3_text", "llama", gemma3_text},
+    {"phi3", "llama", phi3},
+    {"olmo2", "llama", olmo2},
+    {"olmo3", "llama", olmo2},
+    {"glm", "llama", glm},
+    {"glm4", "llama", glm4},
+    {"smollm3", "llama", tied_llama},
+    {"ernie4_5", "llama", tied_llama},
+    {"exaone4", "llama", exaone4},
+    {"hunyuan_v1_dense", "llama", hunyuan},
+    {"seed_oss", "llama", seed_oss},
+    {"arcee", "llama", arcee},
     {"mixtral", "llama", mixtral, true},
+    {"qwen2_moe", "llama", qwen2_moe, true},
     {"qwen3_moe", "llama", qwen3_moe, true},
+    {"olmoe", "llama", olmoe, true},
+    {"glm4_moe", "llama", glm4_moe, true},
+    {"dots1", "llama", dots1, true},
     {"deepseek_v2", "llama", deepseek, true},
     {"deepseek_v3", "llama", deepseek, true},
     {"kimi_k2", "llama", deepseek, true},
@@ -210,26 +286,100 @@ constexpr ModelType kTypes[] = {
     {"vit", "vit", vit},
 };
 
-const ModelType& type_of(Reader& reader) {
-  const std::string name = reader.text("model_type");
-  const auto known = std::ranges::find(kTypes, name, &ModelType::name);
-  const bool found = known != std::end(kTypes);
+const ModelType* shaped_type(std::string_view name) {
+  const auto* row = std::ranges::find(kTypes, name, &ModelType::name);
+  return row == std::end(kTypes) ? nullptr : row;
+}
+
+const Family* listed_type(std::string_view name) {
+  for (const auto* rows : {&decoders(), &encoders(), &towers()}) {
+    const auto row = std::ranges::find(*rows, name, &Family::type);
+    if (row != rows->end()) return &*row;
+  }
+  return nullptr;
+}
+
+bool is_one_of(const std::vector<Family>& rows, std::string_view type) {
+  return std::ranges::find(rows, type, &Family::type) != rows.end();
+}
+
+// The first class that `architectures` names; "" where there is none.
+std::string class_in(Reader& reader) {
+  if (!given(reader, "architectures")) return {};
+  const Json& classes = reader.json()["architectures"];
+  const bool named = classes.is_array() && !classes.empty() && classes.front().is_string();
+  return named ? classes.front().get<std::string>() : std::string();
+}
+
+// A name of letters and digits alone, small.
+std::string plain(std::string_view name) {
+  std::string letters;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return letters;
+}
+
+// The type of a class: LlamaForCausalLM is llama's, DeepseekV3Model is deepseek_v3's.
+std::string type_of_class(std::string name) {
+  for (const char* end : {"For", "Model", "LMHead"}) {
+    const auto at = name.find(end);
+    if (at != std::string::npos && at > 0) name.resize(at);
+  }
+  name = plain(name);
+  for (const ModelType& type : kTypes) {
+    if (plain(type.name) == name) return std::string(type.name);
+  }
+  for (const auto* rows : {&decoders(), &encoders(), &towers()}) {
+    for (const Family& family : *rows) {
+      if (plain(family.type) == name) return std::string(family.type);
+    }
+  }
+  return {};
+}
+
+[[noreturn]] void fail_unknown(Reader& reader, const std::string& name) {
+  std::string names;
+  const auto add = [&](std::string_view type) {
+    names += (names.empty() ? "" : ", ") + std::string(type);
+  };
+  for (const ModelType& type : kTypes) add(type.name);
+  for (const auto* rows : {&decoders(), &encoders(), &towers()}) {
+    for (const Family& family : *rows) add(family.type);
+  }
+  reader.fail("model_type",
+              "'" + name +
+                  "' is not known; `syncline init --tensors FILE` takes what torch prints of any "
+                  "model (--help); known: " +
+                  names);
+}
+
+// Returns the model's type, of those that are known: its model_type's, or its class's.
+std::string type_of(Reader& reader) {
+  const std::string made = type_of_class(class_in(reader));
+  if (!given(reader, "model_type") && made.empty()) reader.require("model_type");
+  std::string name = given(reader, "model_type") ? reader.text("model_type") : made;
+  const auto known = [](const std::string& type) {
+    return shaped_type(type) != nullptr || listed_type(type) != nullptr;
+  };
+  if (!known(name)) {
+    if (made.empty()) fail_unknown(reader, name);
+    name = made;
+  }
+  const ModelType* shaped = shaped_type(name);
+  if (shaped == nullptr || shaped->experts) return name;
   for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
-    if (found && known->experts) break;
     if (given(reader, key) && reader.integer(key, 0, operators::kMostWords) > 1) {
       reader.fail(key, "a mixture of experts (" + name + "), which is not known here");
     }
   }
-  if (found) return *known;
-  std::string names;
-  for (const ModelType& type : kTypes) {
-    names += (names.empty() ? "" : ", ") + std::string(type.name);
-  }
-  reader.fail("model_type", "'" + name + "' is not known, only " + names);
+  return name;
 }
 
 // The checkpoint's own name, the folder's, or the family's.
-std::string name_of(Reader& reader, const std::string& file, const ModelType& type) {
+std::string name_of(Reader& reader, const std::string& file, const std::string& type) {
   if (given(reader, "_name_or_path")) {
     std::string path = reader.text("_name_or_path");
     while (path.ends_with('/')) path.pop_back();
@@ -239,41 +389,44 @@ std::string name_of(Reader& reader, const std::string& file, const ModelType& ty
   }
   const std::string folder = std::filesystem::path(file).parent_path().filename().string();
   const bool telling = !folder.empty() && folder != "." && folder != "..";
-  return telling ? folder : std::string(type.name);
+  return telling ? folder : type;
 }
 
-std::int64_t classes_of(Reader& reader) {
-  if (given(reader, "id2label") && reader.json()["id2label"].is_object()) {
-    return std::max<std::int64_t>(1, static_cast<std::int64_t>(reader.json()["id2label"].size()));
+// What a model ends with, by its class. A file without one is of the language model, if it
+// `decodes`.
+End end_of(const std::string& name, bool decodes) {
+  for (const char* end : {"ForSequenceClassification", "ForImageClassification"}) {
+    if (name.ends_with(end)) return End::kClasses;
   }
-  return size_or(reader, "num_labels", 1000);
+  for (const char* end : {"LM", "ForConditionalGeneration", "LMHeadModel", "ForPreTraining"}) {
+    if (name.ends_with(end)) return End::kWords;
+  }
+  return name.empty() && decodes ? End::kWords : End::kNone;
 }
 
-// The class that a decoder's config is of, where that has no language head; else "".
-std::string headless(Reader& reader, const ModelType& type) {
-  if (type.family != "llama" || !given(reader, "architectures")) return {};
-  const Json& classes = reader.json()["architectures"];
-  if (!classes.is_array() || classes.empty() || !classes.front().is_string()) return {};
-  const auto name = classes.front().get<std::string>();
-  for (const char* end : {"Model", "Classification", "QuestionAnswering"}) {
-    if (name.ends_with(end)) return name;
-  }
-  return {};
+bool known_end(const std::string& name) {
+  return name.empty() || name.ends_with("Model") || end_of(name, false) != End::kNone;
 }
 
-// Leaves out what the checkpoint does not have, and says what of it is not read.
-void take_parts(Reader& reader, const ModelType& type, Json& shape,
-                std::vector<std::string>& warnings) {
-  if (const std::string name = headless(reader, type); !name.empty()) {
-    shape["tied"] = true;
-    warnings.push_back(name + " has no language head: its parameters are left out, though the " +
-                       "time of its product is counted, and a task's own head is left out");
-  }
+// Says what of a class is not read.
+void say_parts(Reader& reader, const std::string& name, std::vector<std::string>& warnings) {
+  if (!known_end(name)) warnings.push_back("the head of " + name + " is left out");
   if (given(reader, "quantization_config")) {
     warnings.emplace_back(
         "quantization_config is not read: all parameters are assumed to be trained, where a "
         "quantised job trains adapters alone");
   }
+}
+
+// Leaves out what the checkpoint does not have, and says what of it is not read.
+void take_parts(Reader& reader, const ModelType& type, Json& shape,
+                std::vector<std::string>& warnings) {
+  const std::string name = class_in(reader);
+  say_parts(reader, name, warnings);
+  if (type.family != "llama" || end_of(name, true) == End::kWords) return;
+  shape["tied"] = true;
+  warnings.push_back(name + " has no language head: its parameters are left out, though the " +
+                     "time of its product is counted, and a task's own head is left out");
 }
 
 bool recognises_config(const Head& head) {
@@ -284,45 +437,132 @@ bool recognises_config(const Head& head) {
   return says("\"model_type\"") || says("\"architectures\"");
 }
 
-Observed read_config(const std::vector<std::string>& files) {
-  if (files.size() > 1) throw InputError(files[1] + ": a model has one config.json");
-  const Json json = read_json_file(files.front());
-  Reader reader(json, files.front(), "");
-  const ModelType& type = type_of(reader);
-  Observed observed;
-  observed.framework = "pytorch";
-  observed.name = name_of(reader, files.front(), type);
+// Lays down what an architecture of the catalogue has, in the order of use.
+void append_generated(const Json& shape, Laid& laid) {
+  Json own = shape;
+  if (laid.end != End::kWords) own["tied"] = true;  // no head of its own
+  const Json operators = {
+      {"architecture", "llama"}, {"dtype", "fp32"}, {"sequence", 1}, {"shape", own}};
+  const Json json = {{"name", "text"}, {"operators", operators}};
+  Cluster any;
+  any.device.flops = any.device.half_flops = any.device.memory = 1;
+  const Workload workload = input::read_workload(Reader(json, "config", ""), any);
+  const auto experts = own.value("experts", std::int64_t{1});
+  const double share = static_cast<double>(own.value("experts_per_token", std::int64_t{1})) /
+                       std::max(1.0, static_cast<double>(experts));
+  double table = 0;
+  for (auto tensor = workload.tensors.rbegin(); tensor != workload.tensors.rend(); ++tensor) {
+    const bool embedding = is_table(tensor->name);
+    const bool product = tensor->shape.size() == 2 && !embedding;
+    laid.add(tensor->name, tensor->shape, product ? tensor->expert ? share : 1 : 0);
+    if (embedding) table = static_cast<double>(tensor->elements);
+  }
+  if (laid.end == End::kWords && own.value("tied", false)) laid.all.back().multiplied += table;
+}
+
+// A model of the catalogue: its operators.
+Json operators_of(Reader& reader, const ModelType& type, std::vector<std::string>& warnings) {
   Json operators = {{"architecture", type.family}, {"dtype", "bf16"}, {"autocast", true}};
-  const bool images = type.family == "vit";
   Json shape = type.shape(reader);
-  take_parts(reader, type, shape, observed.warnings);
-  if (images) {
+  take_parts(reader, type, shape, warnings);
+  if (type.family == "vit") {
+    constexpr std::int64_t kUsualClasses = 2;  // of transformers
     operators["image"] = image_of(reader);
-    operators["classes"] = classes_of(reader);
+    operators["classes"] = classes_of(reader, kUsualClasses);
   } else {
     constexpr std::int64_t kSequence = 2048;
     operators["sequence"] = std::min(kSequence, shape["positions"].get<std::int64_t>());
-    observed.warnings.push_back("samples of " + operators["sequence"].dump() +
-                                " tokens (operators.sequence), which a config does not tell");
+    warnings.push_back("samples of " + operators["sequence"].dump() +
+                       " tokens (operators.sequence), which a config does not tell");
     if (type.family != "llama") operators["flash_attention"] = true;
   }
-  if (type.family == "bert") {
-    observed.warnings.emplace_back("the encoder with its pooler; a task's head is left out");
-  }
   operators["shape"] = std::move(shape);
-  observed.workload = {{"name", observed.name},
-                       {"source", "its config.json, model_type " + std::string(type.name)},
-                       {"batch", 1},
-                       {"operators", std::move(operators)}};
+  return operators;
+}
+
+// The format that a checkpoint is kept in.
+std::string dtype_in(Reader& reader) {
+  for (const char* key : {"torch_dtype", "dtype"}) {
+    if (!given(reader, key) || !reader.json()[key].is_string()) continue;
+    const std::string word = reader.text(key);
+    if (word == "bfloat16") return "bf16";
+    if (word == "float16") return "fp16";
+  }
+  return "fp32";
+}
+
+// A model of any other family: its parameters and the FLOPs of their products.
+Json tensors_in(Reader& reader, const std::string& type, std::vector<std::string>& warnings) {
+  const std::string name = class_in(reader);
+  Laid laid(end_of(name, !is_one_of(encoders(), type)));
+  listed_type(type)->lay(reader, laid);
+  if (laid.end == End::kClasses && is_one_of(decoders(), type)) {
+    constexpr std::int64_t kUsualClasses = 2;
+    laid.linear("score", laid.all.back().shape.front(), classes_of(reader, kUsualClasses), false);
+  }
+  say_parts(reader, name, warnings);
+  const std::string dtype = dtype_in(reader);
+  for (Parameter& parameter : laid.all) parameter.dtype = dtype;
+  warnings.push_back("FLOPs of the weights' products with " + std::to_string(kTokens) +
+                     " tokens a sample in every part, without attention's own products, and no "
+                     "activations in memory: " +
+                     type + " is known by its parameters");
+  return tensors_of(laid.all, true);
+}
+
+// Python writes numbers that JSON has not (time_step_limit of Mamba 2): null in their place.
+std::string with_json_numbers(const std::string& text) {
+  std::string out;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') quoted = !quoted;
+    if (quoted && text[i] == '\\' && i + 1 < text.size()) out += text[i++];
+    std::size_t skipped = 0;
+    for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
+      if (!quoted && skipped == 0 && text.compare(i, word.size(), word) == 0) skipped = word.size();
+    }
+    if (skipped > 0) out += "null";
+    if (skipped == 0) out += text[i];
+    if (skipped > 0) i += skipped - 1;
+  }
+  return out;
+}
+
+Observed read_config(const std::vector<std::string>& files) {
+  if (files.size() > 1) throw InputError(files[1] + ": a model has one config.json");
+  const Json json = parse_json_text(
+      files.front(), with_json_numbers(read_text_file(files.front(), "a JSON file")));
+  Reader reader(json, files.front(), "");
+  const std::string type = type_of(reader);
+  Observed observed;
+  observed.framework = "pytorch";
+  observed.name = name_of(reader, files.front(), type);
+  const std::string source = "its config.json, model_type " + type;
+  if (const ModelType* shaped = shaped_type(type); shaped != nullptr) {
+    observed.workload = {{"name", observed.name},
+                         {"source", source},
+                         {"batch", 1},
+                         {"operators", operators_of(reader, *shaped, observed.warnings)}};
+  } else {
+    observed.workload =
+        workload_of(observed.name, source, tensors_in(reader, type, observed.warnings));
+  }
   return observed;
 }
 
 }  // namespace
 
+bool lay_shaped(Reader& reader, const std::string& type, Laid& laid) {
+  const ModelType* shaped = shaped_type(type);
+  if (shaped == nullptr || shaped->family != "llama") return false;
+  const Json shape = shaped->shape(reader);
+  append_generated(shape, laid);
+  return true;
+}
+
 const ImportFormat kConfig = {
     "config",
-    "config: Hugging Face's config.json: Llama, Mixtral, Qwen, DeepSeek, GPT-2, BERT, "
-    "ViT",
+    "config: Hugging Face's config.json, of most models of text, of text and images, of sound",
     recognises_config, read_config};
 
 }  // namespace syncline::job::models

@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -16,14 +13,13 @@
 #include "core/base/error.h"
 #include "formats/json/reader.h"
 #include "formats/json/text.h"
+#include "imports/models/parameters.h"
 
 namespace syncline::job::models {
 namespace {
 
 constexpr std::uint64_t kLongestHeader = 100'000'000;  // the format's own limit
 constexpr std::size_t kLengthBytes = 8;
-constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
-constexpr std::size_t kMostTensors = 200000;
 
 std::uint64_t length_in(std::string_view bytes) {
   std::uint64_t length = 0;
@@ -52,13 +48,6 @@ std::string header_of(const std::string& file) {
   return header;
 }
 
-struct Saved {
-  std::string name;
-  std::vector<std::int64_t> shape;
-  double elements = 1;
-  std::string dtype;  // "bf16"; empty: no format that gradients have
-};
-
 std::string dtype_of(const std::string& word) {
   if (word == "F64") return "fp64";
   if (word == "F32") return "fp32";
@@ -66,21 +55,19 @@ std::string dtype_of(const std::string& word) {
   return word == "BF16" ? "bf16" : "";
 }
 
-Saved read_tensor(Reader reader, const std::string& name) {
-  Saved saved;
+Parameter read_tensor(Reader reader, const std::string& name) {
+  Parameter saved;
   saved.name = name;
   saved.dtype = dtype_of(reader.text("dtype"));
-  std::int64_t elements = 1;
-  for (const Json& extent : reader.array("shape")) {
-    const std::int64_t size =
-        checked_integer(extent, 0, kMostElements, reader.file(), reader.place_of("shape"));
-    if (size > 0 && elements > kMostElements / size) {
-      reader.fail("shape", "more than 2^40 elements");
-    }
-    elements *= size;
-    saved.shape.push_back(size);
+  const Json& extents = reader.array("shape");
+  if (extents.size() > kMostDimensions) reader.fail("shape", "more than 64 dimensions");
+  for (const Json& extent : extents) {
+    saved.shape.push_back(
+        checked_integer(extent, 0, kMostElements, reader.file(), reader.place_of("shape")));
   }
-  saved.elements = static_cast<double>(elements);
+  const auto elements = elements_of(saved.shape);
+  if (!elements) reader.fail("shape", "more than 2^40 elements");
+  saved.elements = static_cast<double>(*elements);
   const Json& offsets = reader.array("data_offsets");
   if (offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned() ||
       offsets[0] > offsets[1]) {
@@ -88,29 +75,12 @@ Saved read_tensor(Reader reader, const std::string& name) {
   }
   const std::uint64_t bytes = offsets[1].get<std::uint64_t>() - offsets[0].get<std::uint64_t>();
   const std::uint64_t each = saved.dtype == "fp64" ? 8 : saved.dtype == "fp32" ? 4 : 2;
-  const std::uint64_t needed = static_cast<std::uint64_t>(elements) * each;
+  const std::uint64_t needed = static_cast<std::uint64_t>(*elements) * each;
   if (!saved.dtype.empty() && bytes != needed) {
     reader.fail("data_offsets", "span " + std::to_string(bytes) + " bytes, its shape needs " +
                                     std::to_string(needed));
   }
   return saved;
-}
-
-// A table whose rows are looked up.
-bool is_embedding(std::string_view name) {
-  return std::ranges::any_of(
-      std::array{"wte", "wpe", "embed_tokens", "word_emb", "position_emb", "token_type_emb"},
-      [&](const char* part) { return name.find(part) != std::string_view::npos; });
-}
-
-// State that is saved with a model and has no gradient.
-bool is_buffer(std::string_view name, std::size_t dimensions) {
-  for (const std::string_view ending :
-       {"running_mean", "running_var", "num_batches_tracked", "inv_freq", "position_ids",
-        "token_type_ids", "masked_bias", "attn_mask"}) {
-    if (name.ends_with(ending)) return true;
-  }
-  return name.ends_with("attn.bias") && dimensions == 4;  // GPT-2's causal mask
 }
 
 std::vector<std::string_view> parts_of(std::string_view name) {
@@ -205,31 +175,31 @@ class UsePlace {
 };
 
 // Their places are found once, not at each comparison.
-std::vector<Saved> in_order_of_use(const std::vector<Saved>& saved) {
-  std::vector<std::pair<UsePlace, const Saved*>> order;
+Parameters in_order_of_use(const Parameters& saved) {
+  std::vector<std::pair<UsePlace, const Parameter*>> order;
   order.reserve(saved.size());
-  for (const Saved& each : saved) order.emplace_back(UsePlace(each.name), &each);
+  for (const Parameter& each : saved) order.emplace_back(UsePlace(each.name), &each);
   std::sort(order.begin(), order.end(),
             [](const auto& a, const auto& b) { return a.first.before(b.first); });
-  std::vector<Saved> sorted;
+  Parameters sorted;
   for (const auto& [place, each] : order) sorted.push_back(*each);
   return sorted;
 }
 
 // Returns the tensors that have gradients, in the order of use.
-std::vector<Saved> parameters_of(const std::vector<std::string>& files) {
-  std::vector<Saved> parameters;
+Parameters parameters_of(const std::vector<std::string>& files) {
+  Parameters parameters;
   std::set<std::string> names;
   bool integers = false;
   for (const std::string& file : files) {
     const Json header = parse_json_text(file, header_of(file));
     for (const auto& [name, tensor] : header.items()) {
       if (name == "__metadata__") continue;
-      Saved saved = read_tensor(Reader(tensor, file, name), name);
+      Parameter saved = read_tensor(Reader(tensor, file, name), name);
       if (!names.insert(name).second) throw InputError(file + ": '" + name + "' is saved twice");
       if (names.size() > kMostTensors) throw InputError(file + ": more than 200000 tensors");
       integers = integers || saved.dtype.empty();
-      if (is_buffer(name, saved.shape.size()) || saved.dtype.empty() || saved.elements == 0)
+      if (is_state(name, saved.shape.size()) || saved.dtype.empty() || saved.elements == 0)
         continue;
       parameters.push_back(std::move(saved));
     }
@@ -240,38 +210,6 @@ std::vector<Saved> parameters_of(const std::vector<std::string>& files) {
                                                : ": holds no tensor"));
   }
   return in_order_of_use(parameters);
-}
-
-// A product of each weight matrix with every token. Where no head is saved it shares the word
-// embedding, and its work comes first in the backward pass.
-std::vector<double> forward_flops(const std::vector<Saved>& parameters) {
-  std::vector<double> flops;
-  double shared = 0;
-  bool head = false;
-  for (const Saved& saved : parameters) {
-    const bool matrix = saved.shape.size() == 2;
-    const bool looked_up = is_embedding(saved.name);
-    const double product = 2 * saved.elements * static_cast<double>(kTokens);
-    flops.push_back(matrix && !looked_up ? product : 0);
-    head = head || saved.name.find("head") != std::string::npos;
-    if (matrix && looked_up) shared = std::max(shared, product);
-  }
-  if (!head) flops.back() += shared;
-  return flops;
-}
-
-Json tensors_of(const std::vector<Saved>& parameters, const std::vector<double>& flops) {
-  Json tensors = Json::array();
-  for (std::size_t i = parameters.size(); i-- > 0;) {
-    const Saved& saved = parameters[i];
-    Json tensor = {{"name", saved.name}, {"shape", saved.shape}, {"dtype", saved.dtype}};
-    if (!flops.empty()) {
-      tensor["forward_flops"] = flops[i];
-      tensor["backward_flops"] = 2 * flops[i];
-    }
-    tensors.push_back(std::move(tensor));
-  }
-  return tensors;
 }
 
 std::string stem_of(const std::string& file) {
@@ -289,27 +227,15 @@ bool recognises_safetensors(const Head& head) {
 }
 
 Observed read_safetensors(const std::vector<std::string>& files) {
-  const std::vector<Saved> parameters = parameters_of(files);
+  Parameters parameters = parameters_of(files);
   Observed observed;
   observed.framework = "pytorch";
   observed.name = stem_of(files.front());
-  std::vector<double> flops;
-  const auto convolves = [](const Saved& saved) { return saved.shape.size() == 4; };
-  if (std::ranges::any_of(parameters, convolves)) {
-    observed.warnings.emplace_back(
-        "no FLOPs: convolutions take what their images' sizes say, and no file tells them; give "
-        "forward_ms and backward_ms");
-  } else {
-    flops = forward_flops(parameters);
-    observed.warnings.push_back("FLOPs of the weights' products with " + std::to_string(kTokens) +
-                                " tokens a sample, without attention's own products");
-  }
+  const bool flops = guess_products(parameters, observed.warnings);
   observed.warnings.emplace_back(
       "the order of the gradients is what their names tell: such files are sorted");
-  observed.workload = {{"name", observed.name},
-                       {"source", "the header of its .safetensors"},
-                       {"batch", 1},
-                       {"tensors", tensors_of(parameters, flops)}};
+  observed.workload =
+      workload_of(observed.name, "the header of its .safetensors", tensors_of(parameters, flops));
   return observed;
 }
 

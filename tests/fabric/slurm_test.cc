@@ -173,9 +173,45 @@ TEST(SlurmFabric, BlocksAreJoinedByOneSwitch) {
   ASSERT_EQ(read.links.size(), tree.links.size());
   EXPECT_EQ(read.links.front().capacity, tree.links.front().capacity);
   EXPECT_EQ(slurm_fabric("BlockName=b1 Nodes=n[1-4]\n", 10, 2).switches.size(), 1u);
-  EXPECT_EQ(test::input_error([] { slurm_fabric("- topology: a\n  tree:\n", 1, 1); }),
-            "it is Slurm's topology.yaml, which is not read; what `scontrol show topology` prints "
-            "is");
+}
+
+void expect_same(const Topology& a, const Topology& b) {
+  EXPECT_EQ(a.names, b.names);
+  EXPECT_EQ(a.plugs, b.plugs);
+  ASSERT_EQ(a.links.size(), b.links.size());
+  for (std::size_t i = 0; i < a.links.size(); ++i) {
+    EXPECT_EQ(a.links[i].capacity, b.links[i].capacity);
+  }
+}
+
+// The keys of Slurm's documentation of topology.yaml (25.05).
+TEST(SlurmFabric, TopologyYamlIsTheSameFabric) {
+  const char* kTree =
+      "---\n- topology: flat\n  cluster_default: false\n  flat: true\n"
+      "- topology: topo1\n  cluster_default: true\n  tree:\n    switches:\n"
+      "      - switch: root\n        children: s[1-2]\n"
+      "      - switch: s1\n        nodes: node[01-02]\n"
+      "      - switch: s2\n        nodes: node[03-04]\n";
+  expect_same(slurm_fabric(kTree, 10, 2),
+              slurm_fabric("SwitchName=root Switches=s[1-2]\nSwitchName=s1 Nodes=node[01-02]\n"
+                           "SwitchName=s2 Nodes=node[03-04]\n",
+                           10, 2));
+  const char* kBlocks =
+      "- topology: topo2\n  block:\n    block_sizes: [4, 16]\n    blocks:\n"
+      "      - block: b1\n        nodes: node[01-04]\n"
+      "      - block: b2\n        nodes: node[05-08]\n";
+  expect_same(
+      slurm_fabric(kBlocks, 10, 2),
+      slurm_fabric("BlockName=b1 Nodes=node[01-04]\nBlockName=b2 Nodes=node[05-08]\n", 10, 2));
+  for (const auto& [text, words] :
+       {std::pair{"- topology: a\n  tree:\n", "topology 'a' names no nodes"},
+        {"- topology: a\n  flat: true\n", "topology 'a' is flat"},
+        {"topology: a\n", "expected a list of topologies"},
+        {"- topology: a\n  tree: {switches: [{switch: s1}]}\n", "needs children or nodes"},
+        {"- topology: a\n  tree: {switches: [{nodes: n1}]}\n", "expected a list of switch NAME"}}) {
+    const std::string said = test::input_error([&] { slurm_fabric(text, 1, 1); });
+    EXPECT_NE(said.find(words), said.npos) << said;
+  }
 }
 
 }  // namespace

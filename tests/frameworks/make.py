@@ -41,6 +41,8 @@ SCRIPTS = [
      [f"deepspeed0.19_{rule}.json" for rule in ("zero0", "zero1", "zero2", "zero3", "zero3_nested")]),
     ("megatron_core.py", "torch2.6", "megatron_core0.16_buffers.json",
      ["megatron_core0.16_buffers.json"]),
+    ("hugging_face_models.py", "torch2.6", "transformers4.57_models.json",
+     ["transformers4.57_models.json"]),
     ("hugging_face.py", "torch2.6", "transformers4.57_hugging_face.json",
      ["transformers4.57_hugging_face.json"]),
     ("megatron_arguments.py", "torch2.15", "megatron_core0.19_arguments.json",

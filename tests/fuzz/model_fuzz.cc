@@ -1,4 +1,5 @@
-// Any bytes are a model's config.json, or a head of safetensors, or an InputError.
+// Any bytes are a model's config.json, a head of safetensors, a list of parameters, or an
+// InputError.
 #include "imports/format.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"
@@ -7,5 +8,8 @@ SYNCLINE_FUZZ_TARGET(model, bytes) {
   using namespace syncline;
   const std::string file = fuzz::path_of(bytes);
   namespace models = job::models;
-  (void)(bytes.starts_with("{") ? models::kConfig : models::kSafetensors).read({file});
+  const job::ImportFormat& format = bytes.starts_with("{")                ? models::kConfig
+                                    : bytes.size() > 8 && bytes[8] == '{' ? models::kSafetensors
+                                                                          : models::kTensorList;
+  (void)format.read({file});
 }

@@ -286,6 +286,33 @@ TEST_F(KinetoRobust, WhatIsNoTrainingOnGpusIsRefusedByName) {
   expect_refusal(test::replaced(text, "\"tid\": 1001", "\"tid\": \"1001(Python)\""), "Paddle");
 }
 
+TEST_F(KinetoRobust, OtherAcceleratorsAreRefusedByTheirNames) {
+  const std::string mtia = test::replaced(trace(), "\"kernel\"", "\"mtia_ccp_events\"");
+  expect_refusal(without(mtia, with_any({"gpu_memcpy"})), "a job on MTIA (");
+  const std::string gaudi = test::replaced(trace(), "\"kernel\"", "\"hpu_op\"");
+  expect_refusal(without(gaudi, with_any({"gpu_memcpy"})), "a job on HPU (Gaudi) (");
+}
+
+// A GPU that lags ends collectives of the step before; nothing in the trace launched them.
+TEST_F(KinetoRobust, CollectivesFromBeforeTheProfileAreLeftOut) {
+  for (const bool metadata : {false, true}) {
+    const std::string text = trace({.shapes = true, .nccl_metadata = metadata});
+    const std::size_t events = text.find("\"traceEvents\": [") + 16;
+    std::string more;
+    for (int i = 0; i < 3; ++i) {
+      more += R"x({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_SendRecv(ncclComm*)", )x"
+              R"("pid": 0, "tid": 99, "ts": )" +
+              std::to_string(1 + 100 * i) + R"(, "dur": 90, "args": {"correlation": )" +
+              std::to_string(900000000 + i) + R"(, "stream": 99, "device": 0}},)";
+    }
+    std::string early = text;
+    early.insert(events, more);
+    const Observed plain = read(text), observed = read(early);
+    expect_equal(plain, observed);
+    EXPECT_TRUE(test::warns(observed, "3 collectives that were launched before the profile began"));
+  }
+}
+
 TEST_F(KinetoRobust, AHookThatSendsAnotherFormatIsSeen) {
   const Observed observed =
       read(test::replaced(trace({.shapes = true, .views = true}), "Float", "Half"));

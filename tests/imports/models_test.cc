@@ -38,6 +38,7 @@ class ModelFiles : public testing::Test {
     Json value;
     const char* words;
   };
+  const test::Scratch& scratch() const { return scratch_; }
   void expect_refused(const std::vector<Wrong>& rows) const {
     for (const auto& [text, key, value, words] : rows) {
       Json json = Json::parse(text);
@@ -53,6 +54,7 @@ class ModelFiles : public testing::Test {
 };
 using Config = ModelFiles;
 using Safetensors = ModelFiles;
+using TensorList = ModelFiles;
 
 Workload workload_of(const Json& json) {
   Cluster cluster;
@@ -193,20 +195,59 @@ TEST_F(Config, HeadsAreThereOrNot) {
                                  "quantization_config is not read"));
 }
 
+// As Python's json writes it, of Mamba 2 for one.
+TEST_F(Config, NumbersThatJsonHasNotAreNone) {
+  std::string text = kMistral;
+  text.insert(1,
+              R"("time_step_limit": [0.0, Infinity], "of": ["NaN \" Infinity", -Infinity, NaN],)");
+  EXPECT_EQ(parameters_of(*read_job({config(text)}).workload), 7241732096);
+}
+
+// Its class tells a model whose model_type is its owner's word.
+TEST_F(Config, TheClassTellsTheFamily) {
+  Json json = Json::parse(kMistral);
+  json["model_type"] = "ours";
+  EXPECT_EQ(parameters_of(*read_job({config(json.dump())}).workload), 7241732096);
+  json["architectures"] = {"OursForCausalLM"};
+  EXPECT_TRUE(contains(test::refusal_of_job(config(json.dump())), "model_type: 'ours'"));
+}
+
+// Sizes that transformers' classes have unless a file says otherwise: LLaVA 1.5's file leaves most
+// of its text model's out. Its card: 7.06 billion.
+TEST_F(Config, PartsHaveTheUsualSizes) {
+  constexpr const char* kLlava = R"({
+    "architectures": ["LlavaForConditionalGeneration"], "model_type": "llava",
+    "text_config": {"_name_or_path": "lmsys/vicuna-7b-v1.5", "architectures": ["LlamaForCausalLM"],
+      "max_position_embeddings": 4096, "model_type": "llama", "rms_norm_eps": 1e-05,
+      "torch_dtype": "float16", "vocab_size": 32064},
+    "tie_word_embeddings": false, "torch_dtype": "float16",
+    "vision_config": {"hidden_size": 1024, "image_size": 336, "intermediate_size": 4096,
+      "model_type": "clip_vision_model", "num_attention_heads": 16, "num_hidden_layers": 24,
+      "patch_size": 14, "projection_dim": 768, "vocab_size": 32000}, "vocab_size": 32064})";
+  const Observed observed = read_job({config(kLlava)});
+  EXPECT_EQ(parameters_of(*observed.workload), 7063427072);
+  EXPECT_EQ((*observed.workload)["tensors"][0]["dtype"], "fp16");
+}
+
 TEST_F(Config, WhatIsNotKnownIsRefusedByName) {
   Json experts = Json::parse(kMistral);
   experts["num_experts"] = 64;
   const std::string mixture = experts.dump();
+  Json classless = Json::parse(kLlama2);
+  classless["architectures"] = {"OursForCausalLM"};
+  const std::string plain = classless.dump();
   expect_refused(
-      {{kLlama2, "model_type", "t5", "model_type: 't5' is not known, only llama, mistral"},
+      {{plain.c_str(), "model_type", "chatglm", "model_type: 'chatglm' is not known"},
+       {plain.c_str(), "model_type", "chatglm",
+        "`syncline init --tensors FILE` takes what torch prints"},
        {kLlama2, "model_type", "mixtral", "num_local_experts: missing"},
-       {mixture.c_str(), "model_type", "olmoe", "a mixture of experts (olmoe), which is not"},
+       {mixture.c_str(), "model_type", "granite", "a mixture of experts (granite), which is not"},
        {kLlama2, "hidden_size", nullptr, "hidden_size: missing"},
        {kLlama2, "hidden_size", "big", "hidden_size: found 'big'"},
        {kLlama2, "num_hidden_layers", 0, "num_hidden_layers"},
        {kLlama2, "num_hidden_layers", 1e30, "num_hidden_layers"},
        {kLlama2, "attention_bias", true, "attention_bias: found true"},
-       {kLlama2, "model_type", nullptr, "model_type: missing"}});
+       {plain.c_str(), "model_type", nullptr, "model_type: missing"}});
 }
 
 // What the scenario refuses, the config's reader has refused before, in the file's own words.
@@ -394,6 +435,76 @@ TEST(LayerOrder, FollowsTheModel) {
   EXPECT_TRUE(models::precedes("model.norm.weight", "lm_head.weight"));
   EXPECT_TRUE(models::precedes("conv1.weight", "layer1.0.conv1.weight"));
   EXPECT_TRUE(models::precedes("layer4.2.bn3.bias", "fc.weight"));
+}
+
+double flops_of(const Json& workload, const char* key) {
+  double sum = 0;
+  for (const Json& tensor : workload["tensors"]) sum += tensor[key].get<double>();
+  return sum;
+}
+
+// The same parameters by lines, by JSON and by a header are the same gradients.
+TEST_F(TensorList, IsReadAsTorchPrintsIt) {
+  const std::string lines =
+      "Loading checkpoint shards: 100%\n"
+      "model.embed_tokens.weight (100, 8) torch.bfloat16 True\n"
+      "model.layers.0.mlp.up_proj.weight torch.Size([32, 8]) torch.bfloat16\n"
+      "model.norm.weight (8,) torch.float32 True\n"
+      "lm_head.weight (100, 8) torch.bfloat16 True\n";
+  const std::string json =
+      R"([["model.embed_tokens.weight", [100, 8], "torch.bfloat16", true],
+          ["model.layers.0.mlp.up_proj.weight", [32, 8], "torch.bfloat16", true],
+          ["model.norm.weight", [8], "torch.float32"],
+          ["lm_head.weight", [100, 8], "BF16"]])";
+  test::write_text(scratch().path("list.txt"), lines);
+  test::write_text(scratch().path("list.json"), json);
+  const Observed by_lines = read_job({scratch().path("list.txt")});
+  const Observed by_json = read_job({scratch().path("list.json")});
+  EXPECT_EQ(by_lines.format, "tensors");
+  EXPECT_EQ((*by_lines.workload)["tensors"], (*by_json.workload)["tensors"]);
+  const Workload workload = workload_of(*by_lines.workload);
+  ASSERT_EQ(workload.tensors.size(), 4u);
+  EXPECT_EQ(workload.tensors.front().name, "lm_head.weight");
+  EXPECT_EQ(workload.tensors[1].dtype, DType::kFp32);
+  EXPECT_DOUBLE_EQ(flops_of(*by_lines.workload, "forward_flops"), 2.0 * 1024 * (32 * 8 + 100 * 8));
+  EXPECT_TRUE(test::any_contains(by_lines.warnings, "left out, as no parameter: 1 line, 'Loading"));
+}
+
+// Adapters alone travel; what is frozen is multiplied by in both passes, but for what nothing that
+// is trained stands before.
+TEST_F(TensorList, FrozenParametersHaveNoGradient) {
+  test::write_text(scratch().path("lora.txt"),
+                   "a.weight (4, 2) torch.bfloat16 False\n"
+                   "b.weight (4, 4) torch.uint8 False\n"
+                   "b.lora_A.weight (1, 4) torch.float32 True\n"
+                   "c.weight (8, 4) torch.bfloat16 False\n");
+  const Observed observed = read_job({scratch().path("lora.txt")});
+  const Json& tensors = (*observed.workload)["tensors"];
+  ASSERT_EQ(tensors.size(), 1u);
+  EXPECT_EQ(tensors[0]["name"], "b.lora_A.weight");
+  EXPECT_DOUBLE_EQ(flops_of(*observed.workload, "forward_flops"), 2048.0 * (8 + 16 + 4 + 32));
+  EXPECT_DOUBLE_EQ(flops_of(*observed.workload, "backward_flops"), 2048.0 * (2 * 4 + 32));
+  EXPECT_TRUE(test::any_contains(observed.warnings, "1 parameters are trained and travel, 3 are"));
+}
+
+TEST_F(TensorList, WhatIsNoneIsRefused) {
+  const auto refused = [&](const std::string& text) {
+    test::write_text(scratch().path("list.txt"), text);
+    return test::refusal_of_job(scratch().path("list.txt"));
+  };
+  const std::pair<const char*, const char*> rows[] = {
+      {"a.weight (4, 2) torch.float32 False\n", "no parameter that is trained"},
+      {"a.weight (4, 2) torch.float32\na.weight (4, 2) torch.float32\n", "listed twice"},
+      {"a.weight (1099511627776, 2) torch.float32\n", "more than 2^40 elements"},
+      {"[[\"a\", [4]], [\"b\"]]", "[1]: expected [name, shape, dtype, requires_grad]"},
+      {"[[\"a\", [-4]]]", "[0][1]"},
+      {"nothing (of the kind)\n", "not a file that a job writes"}};
+  for (const auto& [text, words] : rows) {
+    EXPECT_TRUE(contains(refused(text), words)) << refused(text);
+  }
+  std::string deep = "a (";
+  for (int i = 0; i < 100; ++i) deep += "1,";
+  EXPECT_TRUE(contains(refused(deep + ") torch.float32\n"), "not a file that a job writes"));
 }
 
 }  // namespace

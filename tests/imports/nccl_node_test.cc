@@ -166,7 +166,8 @@ TEST_F(NcclNode, SaysWhatIsWrong) {
   for (int i = 0; i < 100000; ++i) deep += "<pci>";
   for (int i = 0; i < 100001; ++i) many += "<a/>";
   const char* foreign =
-      "expected NCCL's topology, <system> with GPUs (NCCL_TOPO_DUMP_FILE writes it)";
+      "expected NCCL's topology, <system> with GPUs (NCCL_TOPO_DUMP_FILE writes it), what "
+      "`nvidia-smi topo -m` prints, or a log of NCCL_DEBUG=INFO";
   const std::pair<std::string, std::string> rows[] = {
       {whole(cpu("", two)),
        "its GPUs may be h100-pcie, h100-nvl, h100-sxm, h200-nvl, h200-sxm, gh200; --gpu says "
@@ -176,8 +177,9 @@ TEST_F(NcclNode, SaysWhatIsWrong) {
       {whole(""), foreign},
       {"<graphs version=\"1\"/>", foreign},
       {"<system>\n<cpu>\n</system>", "line 3: mismatched tag"},
-      {"", "line 1: no element found"},
-      {"{}", "line 1: not well-formed (invalid token)"},
+      {"", foreign},
+      {"{}", foreign},
+      {"<", "line 1: unclosed token"},
       {deep, "line 1: more than 64 levels"},
       {whole(many), "line 1: more than 100000 values"}};
   for (const auto& [text, what] : rows) EXPECT_EQ(refusal(text), path() + ": " + what);
@@ -246,6 +248,91 @@ TEST_F(NcclNode, AnyFileMayBeTheTopology) {
   EXPECT_FALSE(is_topology_file("dgx-h100"));
   InitOptions options{.model = "gpt2_medium", .node = file, .nodes = 1, .gpu = "h100-sxm"};
   EXPECT_EQ(init_scenario(options).scenario["cluster"]["gpus_per_node"], 8);
+}
+
+// What `nvidia-smi topo -m` prints: `links` of each pair, none where they are 0.
+std::string matrix(const std::vector<std::vector<int>>& links) {
+  std::string text = "\t\x1b[4m";
+  for (std::size_t i = 0; i < links.size(); ++i) text += "GPU" + std::to_string(i) + "\t";
+  text += "NIC0\tCPU Affinity\tNUMA Affinity\x1b[0m\n";
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    text += "GPU" + std::to_string(i);
+    for (std::size_t j = 0; j < links.size(); ++j) {
+      const std::string joined = links[i][j] > 0 ? "NV" + std::to_string(links[i][j]) : "SYS";
+      text += "\t" + (i == j ? std::string(" X ") : joined);
+    }
+    text += "\tPIX\t0-47\t0\n";
+  }
+  return text + "NIC0\tPIX\tPIX\t X \t\t\n\nLegend:\n\n  X    = Self\n";
+}
+
+TEST_F(NcclNode, TheMatrixOfNvidiaSmiTellsTheLinks) {
+  const auto told = [&](const std::vector<std::vector<int>>& links, const char* gpu) {
+    test::write_text(path(), matrix(links));
+    return nccl_node(path(), gpu, "8x400gbit:rdma");
+  };
+  const auto every = [](int count, int links) {
+    return std::vector<std::vector<int>>(static_cast<std::size_t>(count),
+                                         std::vector<int>(static_cast<std::size_t>(count), links));
+  };
+  const auto inside = [](const char* name) { return hardware::find_node(name)->inside.bandwidth; };
+  // Behind switches each pair has all links of a GPU.
+  EXPECT_DOUBLE_EQ(told(every(8, 18), "h100-sxm").inside.bandwidth, inside("dgx-h100"));
+  EXPECT_DOUBLE_EQ(told(every(8, 12), "a100-sxm-80gb").inside.bandwidth, inside("dgx-a100"));
+  // Four A100 without one: four links to each of three others are the same twelve.
+  EXPECT_DOUBLE_EQ(told(every(4, 4), "a100-sxm-80gb").inside.bandwidth, inside("dgx-a100"));
+  const std::vector<std::vector<int>> cube{{0, 1, 1, 2, 2, 0, 0, 0}, {1, 0, 2, 1, 0, 2, 0, 0},
+                                           {1, 2, 0, 2, 0, 0, 1, 0}, {2, 1, 2, 0, 0, 0, 0, 1},
+                                           {2, 0, 0, 0, 0, 1, 1, 2}, {0, 2, 0, 0, 1, 0, 2, 1},
+                                           {0, 0, 1, 0, 1, 2, 0, 2}, {0, 0, 0, 1, 2, 1, 2, 0}};
+  EXPECT_DOUBLE_EQ(told(cube, "v100-sxm").inside.bandwidth, inside("dgx-1"));
+  EXPECT_EQ(told(every(4, 0), "l40s").gpus, 4);
+  EXPECT_TRUE(test::contains(refusal(matrix(every(8, 18))), "--gpu says which"));
+  const std::string whole = matrix(every(8, 18));
+  EXPECT_TRUE(test::contains(refusal(whole.substr(0, whole.find("GPU6\t")), "h100-sxm"),
+                             "expected NCCL's topology"));
+}
+
+// Lines as NCCL 2.27 prints them on each rank, with NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH.
+TEST_F(NcclNode, LinesOfNcclsLogTellIt) {
+  std::string text = "# nccl-tests\n";
+  for (int rank = 0; rank < 8; ++rank) {
+    const std::string head =
+        "n1:70" + std::to_string(rank) + ":70 [" + std::to_string(rank) + "] NCCL INFO ";
+    for (int port = 0; port < 8; ++port) {
+      text += head + "NET/IB : Made virtual device [" + std::to_string(port) + "] name=mlx5_" +
+              std::to_string(port) + " speed=400000 ndevs=1\n";
+    }
+    text += head + "comm 0x1 rank " + std::to_string(rank) +
+            " nRanks 16 nNodes 2 localRanks 8 localRank " + std::to_string(rank) + " MNNVL 0\n";
+    text += head + "=== System : maxBw 48.0 totalBw 370.8 ===\n" + head + "CPU/0-0 (1/1/2)\n";
+    for (int gpu = 0; gpu < 8; ++gpu) {
+      text += head + "              + PCI[48.0] - GPU/0-" + std::to_string(gpu) + "b000 (" +
+              std::to_string(gpu) + ")\n" + head +
+              "                            + NVL[370.8] - NVS/0\n";
+    }
+    std::string other = head;
+    other[1] = '2';
+    text += other + "              + PCI[48.0] - GPU/0-ff000 (8)\n";
+  }
+  test::write_text(path(), text);
+  const auto node = nccl_node(path(), "h100-sxm", "");
+  const hardware::KnownNode& known = *hardware::find_node("dgx-h100");
+  EXPECT_EQ(node.gpus, 8);
+  EXPECT_DOUBLE_EQ(node.inside.bandwidth, known.inside.bandwidth);
+  EXPECT_EQ(std::tie(node.outside.count, node.outside.bandwidth, node.outside.fabric),
+            std::tie(known.outside.count, known.outside.bandwidth, known.outside.fabric));
+  // Without a graph the communicators tell the GPUs, and the device what joins them.
+  std::string plain;
+  for (int rank = 0; rank < 4; ++rank) {
+    plain +=
+        "n1:7:7 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 4 cudaDev 0 nvmlDev 0 "
+        "busId " +
+        std::to_string(rank) + "b000 commId 0x2 - Init COMPLETE\n";
+  }
+  test::write_text(path(), plain);
+  EXPECT_EQ(nccl_node(path(), "l40s", "").gpus, 4);
+  EXPECT_TRUE(test::contains(refusal(plain), "--gpu says which"));
 }
 
 // `init` takes the file for the name of a node.

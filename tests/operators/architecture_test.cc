@@ -90,6 +90,10 @@ TEST(Architecture, ParametersAreThePublishedOnes) {
   const std::pair<const char*, std::int64_t> published[] = {
       {"gpt2_medium", 354823168}, {"gpt2_large", 774030080},   {"gpt2_xl", 1557611200},
       {"vit_b_16", 86567656},     {"vit_l_16", 304326632},     {"llama2_7b", 6738415616},
+      {"vit_b_32", 88224232},     {"vit_l_32", 306535400},     {"vit_h_14", 632045800},
+      {"resnet18", 11689512},     {"resnet34", 21797672},      {"resnet101", 44549160},
+      {"resnet152", 60192808},    {"vgg11", 132863336},        {"vgg13", 133047848},
+      {"vgg16", 138357544},       {"vgg19", 143667240},        {"wide_resnet50_2", 68883240},
       {"llama3_8b", 8030261248},  {"llama3.2_1b", 1235814400}, {"tinyllama_1.1b", 1100048384},
       {"mistral_7b", 7241732096}, {"qwen2_7b", 7615616512},    {"qwen2.5_0.5b", 494032768},
       {"qwen3_0.6b", 596049920},  {"llama3_70b", 70553706496}, {"llama3.1_405b", 405853388800},

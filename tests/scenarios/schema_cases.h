@@ -68,6 +68,8 @@ inline constexpr std::string_view kSmallScenario = R"json({
                   "shape": {"layers": 2, "hidden": 64, "heads": 4, "kv_heads": 2, "head_width": 16,
                             "inner": 256, "words": 100, "positions": 1024, "kinds": 2, "patch": 16,
                             "tied": false, "bias": false, "head_norm": false, "gated": true,
+                            "norms": "both", "joint_norm": false, "merged": false,
+                            "shared_gate": false,
                             "experts": 8, "experts_per_token": 2, "expert_inner": 64,
                             "shared_inner": 64, "dense_layers": 1, "query_latent": 16,
                             "latent": 16, "rope_width": 8}}

@@ -1,0 +1,332 @@
+// Encoders of text, and encoders with a decoder.
+#include <algorithm>
+
+#include "catalogue/architectures/architecture.h"
+#include "imports/models/families.h"
+
+namespace syncline::job::models {
+namespace {
+
+struct Sizes {
+  std::int64_t layers, hidden, inner;
+};
+
+Sizes sizes_of(Reader& reader) {
+  return {layers(reader, "num_hidden_layers"), width(reader, "hidden_size"),
+          width(reader, "intermediate_size")};
+}
+
+// Three tables of one width, and a norm.
+void lay_tables(Reader& reader, Laid& laid, std::int64_t columns, bool kinds) {
+  laid.table("embeddings.word_embeddings", width(reader, "vocab_size"), columns);
+  laid.table("embeddings.position_embeddings", width_or(reader, "max_position_embeddings", 512),
+             columns);
+  if (kinds) {
+    laid.table("embeddings.token_type_embeddings",
+               size_or(reader, "type_vocab_size", 2, operators::kMostKinds), columns);
+  }
+  laid.norm("embeddings.LayerNorm", columns, true);
+}
+
+// A layer of BERT; its products are used `times` times.
+void lay_layer_of(Laid& laid, const Sizes& sizes, const std::string& at, double times = 1) {
+  for (const char* part : {"query", "key", "value", "output"}) {
+    laid.linear(at + "attention." + part, sizes.hidden, sizes.hidden, true, times);
+  }
+  laid.norm(at + "attention.LayerNorm", sizes.hidden, true);
+  laid.linear(at + "intermediate", sizes.hidden, sizes.inner, true, times);
+  laid.linear(at + "output", sizes.inner, sizes.hidden, true, times);
+  laid.norm(at + "LayerNorm", sizes.hidden, true);
+}
+
+void lay_layers(Laid& laid, const Sizes& sizes) {
+  for (std::int64_t i = 0; i < sizes.layers; ++i) {
+    lay_layer_of(laid, sizes, "encoder.layer." + std::to_string(i) + ".");
+  }
+}
+
+// A product and a norm ahead of the words, which share the embedding.
+void lay_word_head(Reader& reader, Laid& laid, std::int64_t hidden, std::int64_t columns) {
+  if (laid.end != End::kWords) return;
+  laid.linear("head.transform", hidden, columns, true);
+  laid.norm("head.LayerNorm", columns, true);
+  laid.head("head.decoder", width(reader, "vocab_size"), columns,
+            flag_or(reader, "tie_word_embeddings", true), true);
+}
+
+// `between`: a product ahead of the classes.
+void lay_class_head(Reader& reader, Laid& laid, std::int64_t hidden, bool between) {
+  if (laid.end != End::kClasses) return;
+  constexpr std::int64_t kUsual = 2;
+  if (between) laid.linear("classifier.dense", hidden, hidden, true);
+  laid.linear("classifier.out", hidden, classes_of(reader, kUsual), true);
+}
+
+// RoBERTa and its kin; the pooler is there for the model alone.
+void lay_roberta(Reader& reader, Laid& laid, bool kinds) {
+  const Sizes sizes = sizes_of(reader);
+  lay_tables(reader, laid, sizes.hidden, kinds);
+  lay_layers(laid, sizes);
+  if (laid.end == End::kNone) laid.linear("pooler.dense", sizes.hidden, sizes.hidden, true);
+  lay_word_head(reader, laid, sizes.hidden, sizes.hidden);
+  lay_class_head(reader, laid, sizes.hidden, true);
+}
+void roberta(Reader& reader, Laid& laid) { lay_roberta(reader, laid, true); }
+void mpnet(Reader& reader, Laid& laid) {
+  laid.table("encoder.relative_attention_bias",
+             width_or(reader, "relative_attention_num_buckets", 32),
+             size(reader, "num_attention_heads", operators::kMostHeads));
+  lay_roberta(reader, laid, false);
+}
+
+void distilbert(Reader& reader, Laid& laid) {
+  const Sizes sizes{layers(reader, "n_layers"), width(reader, "dim"), width(reader, "hidden_dim")};
+  lay_tables(reader, laid, sizes.hidden, false);
+  lay_layers(laid, sizes);
+  lay_word_head(reader, laid, sizes.hidden, sizes.hidden);
+  lay_class_head(reader, laid, sizes.hidden, true);
+}
+
+// All layers of a group are one.
+void albert(Reader& reader, Laid& laid) {
+  const Sizes sizes = sizes_of(reader);
+  const std::int64_t columns = width(reader, "embedding_size");
+  const std::int64_t groups = size_or(reader, "num_hidden_groups", 1, sizes.layers);
+  const std::int64_t inner_groups = size_or(reader, "inner_group_num", 1, operators::kMostLayers);
+  const double times = static_cast<double>(sizes.layers) / static_cast<double>(groups);
+  lay_tables(reader, laid, columns, true);
+  laid.linear("encoder.embedding_hidden_mapping_in", columns, sizes.hidden, true);
+  for (std::int64_t group = 0; group < groups; ++group) {
+    for (std::int64_t i = 0; i < inner_groups; ++i) {
+      lay_layer_of(laid, sizes,
+                   "encoder.groups." + std::to_string(group) + "." + std::to_string(i) + ".",
+                   times);
+    }
+  }
+  if (laid.end != End::kWords) laid.linear("pooler", sizes.hidden, sizes.hidden, true);
+  lay_word_head(reader, laid, sizes.hidden, columns);
+  lay_class_head(reader, laid, sizes.hidden, false);
+}
+
+void electra(Reader& reader, Laid& laid) {
+  const Sizes sizes = sizes_of(reader);
+  const std::int64_t columns = width_or(reader, "embedding_size", sizes.hidden);
+  lay_tables(reader, laid, columns, true);
+  if (columns != sizes.hidden) laid.linear("embeddings_project", columns, sizes.hidden, true);
+  lay_layers(laid, sizes);
+  lay_word_head(reader, laid, sizes.hidden, columns);
+  lay_class_head(reader, laid, sizes.hidden, true);
+}
+
+// Attention to distances: their table, and its products unless those of the keys serve.
+void lay_distances(Reader& reader, Laid& laid, std::int64_t hidden) {
+  if (!flag_or(reader, "relative_attention", false)) return;
+  const Json* buckets = reader.find("position_buckets");
+  const bool has_buckets =
+      buckets != nullptr && buckets->is_number_integer() && buckets->get<std::int64_t>() > 0;
+  const Json* most = reader.find("max_relative_positions");
+  const bool has_most =
+      most != nullptr && most->is_number_integer() && most->get<std::int64_t>() > 0;
+  const std::int64_t reach = has_buckets ? width(reader, "position_buckets")
+                             : has_most  ? width(reader, "max_relative_positions")
+                                         : width(reader, "max_position_embeddings");
+  laid.table("encoder.rel_embeddings", 2 * reach, hidden);
+  if (given(reader, "norm_rel_ebd") &&
+      reader.text("norm_rel_ebd").find("layer_norm") != std::string::npos) {
+    laid.norm("encoder.LayerNorm", hidden, true);
+  }
+}
+
+void deberta_v2(Reader& reader, Laid& laid) {
+  const Sizes sizes = sizes_of(reader);
+  const std::int64_t columns = width_or(reader, "embedding_size", sizes.hidden);
+  laid.table("embeddings.word_embeddings", width(reader, "vocab_size"), columns);
+  if (flag_or(reader, "position_biased_input", true)) {
+    laid.table("embeddings.position_embeddings", width(reader, "max_position_embeddings"), columns);
+  }
+  const char* kinds = "type_vocab_size";
+  if (given(reader, kinds) && reader.integer(kinds, 0, operators::kMostKinds) > 0) {
+    laid.table("embeddings.token_type_embeddings", size(reader, kinds, operators::kMostKinds),
+               columns);
+  }
+  if (columns != sizes.hidden) laid.linear("embeddings.embed_proj", columns, sizes.hidden, false);
+  laid.norm("embeddings.LayerNorm", sizes.hidden, true);
+  lay_distances(reader, laid, sizes.hidden);
+  const bool relative = flag_or(reader, "relative_attention", false);
+  if (relative && !flag_or(reader, "share_att_key", false)) {
+    reader.fail("share_att_key", "found false, only true is known");
+  }
+  lay_layers(laid, sizes);
+  const char* kernel = "conv_kernel_size";
+  if (given(reader, kernel) && reader.integer(kernel, 0, 64) > 0) {
+    laid.add("encoder.conv.conv.weight", {sizes.hidden, sizes.hidden, size(reader, kernel, 64)}, 1);
+    laid.add("encoder.conv.conv.bias", {sizes.hidden});
+    laid.norm("encoder.conv.LayerNorm", sizes.hidden, true);
+  }
+  lay_word_head(reader, laid, sizes.hidden, columns);
+  lay_class_head(reader, laid, sizes.hidden, true);
+}
+
+void modernbert(Reader& reader, Laid& laid) {
+  const Sizes sizes = sizes_of(reader);
+  const bool bias = flag_or(reader, "norm_bias", false);
+  const bool products = flag_or(reader, "attention_bias", false);
+  const bool inner = flag_or(reader, "mlp_bias", false);
+  const std::int64_t words = width(reader, "vocab_size");
+  laid.table("embeddings.tok_embeddings", words, sizes.hidden);
+  laid.norm("embeddings.norm", sizes.hidden, bias);
+  for (std::int64_t i = 0; i < sizes.layers; ++i) {
+    const std::string at = "layers." + std::to_string(i) + ".";
+    if (i > 0) laid.norm(at + "attn_norm", sizes.hidden, bias);
+    laid.linear(at + "attn.Wqkv", sizes.hidden, 3 * sizes.hidden, products);
+    laid.linear(at + "attn.Wo", sizes.hidden, sizes.hidden, products);
+    laid.norm(at + "mlp_norm", sizes.hidden, bias);
+    laid.linear(at + "mlp.Wi", sizes.hidden, 2 * sizes.inner, inner);
+    laid.linear(at + "mlp.Wo", sizes.inner, sizes.hidden, inner);
+  }
+  laid.norm("final_norm", sizes.hidden, bias);
+  if (laid.end == End::kNone) return;
+  laid.linear("head.dense", sizes.hidden, sizes.hidden, flag_or(reader, "classifier_bias", false));
+  laid.norm("head.norm", sizes.hidden, bias);
+  laid.head("decoder", words, sizes.hidden, flag_or(reader, "tie_word_embeddings", true),
+            flag_or(reader, "decoder_bias", true));
+  lay_class_head(reader, laid, sizes.hidden, false);
+}
+
+// A stack of T5: attention to itself, to the encoder if it decodes, and the inner half.
+struct T5Stack {
+  std::int64_t layers, heads;
+  bool decodes, biased, gated;  // `biased`: each layer has a table of distances
+};
+
+void lay_t5_stack(Reader& reader, Laid& laid, const T5Stack& stack) {
+  const std::int64_t hidden = width(reader, "d_model"), inner = width(reader, "d_ff");
+  const std::int64_t wide = stack.heads * width(reader, "d_kv");
+  const std::string name = stack.decodes ? "decoder." : "encoder.";
+  for (std::int64_t i = 0; i < stack.layers; ++i) {
+    const std::string at = name + "block." + std::to_string(i) + ".";
+    for (const char* kind : {"SelfAttention", "EncDecAttention"}) {
+      const bool itself = kind[0] == 'S';
+      if (!itself && !stack.decodes) continue;
+      const std::string in = at + kind + ".";
+      laid.norm(in + "layer_norm", hidden, false);
+      for (const char* part : {"q", "k", "v"}) laid.linear(in + part, hidden, wide, false);
+      if (itself && (i == 0 || stack.biased)) {
+        laid.table(in + "relative_attention_bias",
+                   width_or(reader, "relative_attention_num_buckets", 32), stack.heads);
+      }
+      laid.linear(in + "o", wide, hidden, false);
+    }
+    laid.norm(at + "layer_norm", hidden, false);
+    laid.linear(at + "wi_0", hidden, inner, false);
+    if (stack.gated) laid.linear(at + "wi_1", hidden, inner, false);
+    laid.linear(at + "wo", inner, hidden, false);
+  }
+  laid.norm(name + "final_layer_norm", hidden, false);
+}
+
+void lay_t5(Reader& reader, Laid& laid, bool biased, bool tied) {
+  const std::int64_t words = width(reader, "vocab_size");
+  T5Stack stack{layers(reader, "num_layers"), size(reader, "num_heads", operators::kMostHeads),
+                false, biased, false};
+  if (given(reader, "feed_forward_proj")) {
+    stack.gated = reader.text("feed_forward_proj").starts_with("gated");
+  }
+  laid.table("shared.embed_tokens", words, width(reader, "d_model"));
+  lay_t5_stack(reader, laid, stack);
+  stack.layers = size_or(reader, "num_decoder_layers", stack.layers, operators::kMostLayers);
+  stack.decodes = true;
+  lay_t5_stack(reader, laid, stack);
+  laid.head("lm_head", words, width(reader, "d_model"),
+            flag_or(reader, "tie_word_embeddings", tied));
+}
+void t5(Reader& reader, Laid& laid) { lay_t5(reader, laid, false, true); }
+void mt5(Reader& reader, Laid& laid) { lay_t5(reader, laid, false, false); }
+void umt5(Reader& reader, Laid& laid) { lay_t5(reader, laid, true, true); }
+
+// An attention of BART's kin.
+void lay_crossing(Laid& laid, const std::string& at, std::int64_t hidden, bool key_bias) {
+  laid.linear(at + "k_proj", hidden, hidden, key_bias);
+  for (const char* part : {"v_proj", "q_proj", "out_proj"}) {
+    laid.linear(at + part, hidden, hidden, true);
+  }
+}
+
+// BART's encoder, or its decoder; Whisper's keys have no bias.
+void lay_bart_stack(Reader& reader, Laid& laid, bool decodes, bool key_bias) {
+  const std::string name = decodes ? "decoder" : "encoder";
+  const std::int64_t hidden = width(reader, "d_model");
+  const std::int64_t inner = width(reader, (name + "_ffn_dim").c_str());
+  const std::int64_t count = layers(reader, (name + "_layers").c_str());
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::string at = name + ".layers." + std::to_string(i) + ".";
+    lay_crossing(laid, at + "self_attn.", hidden, key_bias);
+    laid.norm(at + "self_attn_layer_norm", hidden, true);
+    if (decodes) {
+      lay_crossing(laid, at + "encoder_attn.", hidden, key_bias);
+      laid.norm(at + "encoder_attn_layer_norm", hidden, true);
+    }
+    laid.linear(at + "fc1", hidden, inner, true);
+    laid.linear(at + "fc2", inner, hidden, true);
+    laid.norm(at + "final_layer_norm", hidden, true);
+  }
+}
+
+void lay_bart(Reader& reader, Laid& laid, bool closing_norm) {
+  constexpr std::int64_t kOffset = 2;  // rows ahead of the first position
+  const std::int64_t hidden = width(reader, "d_model"), words = width(reader, "vocab_size");
+  const std::int64_t positions = width(reader, "max_position_embeddings") + kOffset;
+  laid.table("shared.embed_tokens", words, hidden);
+  for (const bool decodes : {false, true}) {
+    const std::string name = decodes ? "decoder." : "encoder.";
+    laid.table(name + "embed_positions", positions, hidden);
+    laid.norm(name + "layernorm_embedding", hidden, true);
+    lay_bart_stack(reader, laid, decodes, true);
+    if (closing_norm) laid.norm(name + "layer_norm", hidden, true);
+  }
+  laid.head("lm_head", words, hidden, flag_or(reader, "tie_word_embeddings", true));
+}
+void bart(Reader& reader, Laid& laid) { lay_bart(reader, laid, false); }
+void mbart(Reader& reader, Laid& laid) { lay_bart(reader, laid, true); }
+
+// Two convolutions over the sound's spectrum; its positions are waves that nobody trains.
+void whisper(Reader& reader, Laid& laid) {
+  constexpr std::int64_t kKernel = 3;
+  const std::int64_t hidden = width(reader, "d_model"), words = width(reader, "vocab_size");
+  laid.add("encoder.conv1.weight", {hidden, width(reader, "num_mel_bins"), kKernel}, 1);
+  laid.add("encoder.conv1.bias", {hidden});
+  laid.add("encoder.conv2.weight", {hidden, hidden, kKernel}, 1);
+  laid.add("encoder.conv2.bias", {hidden});
+  lay_bart_stack(reader, laid, false, false);
+  laid.norm("encoder.layer_norm", hidden, true);
+  laid.table("decoder.embed_tokens", words, hidden);
+  laid.table("decoder.embed_positions", width(reader, "max_target_positions"), hidden);
+  lay_bart_stack(reader, laid, true, false);
+  laid.norm("decoder.layer_norm", hidden, true);
+  laid.head("proj_out", words, hidden, flag_or(reader, "tie_word_embeddings", true));
+}
+
+}  // namespace
+
+const std::vector<Family>& encoders() {
+  static const std::vector<Family> rows = {
+      {"roberta", roberta},
+      {"xlm-roberta", roberta},
+      {"camembert", roberta},
+      {"distilbert", distilbert},
+      {"albert", albert},
+      {"electra", electra},
+      {"deberta-v2", deberta_v2},
+      {"mpnet", mpnet},
+      {"modernbert", modernbert},
+      {"t5", t5},
+      {"mt5", mt5},
+      {"umt5", umt5},
+      {"bart", bart},
+      {"mbart", mbart},
+      {"whisper", whisper},
+  };
+  return rows;
+}
+
+}  // namespace syncline::job::models

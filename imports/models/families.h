@@ -1,0 +1,68 @@
+// Families of models by their model_type, each as the list of parameters that transformers gives
+// it, in the order of use. Facts of transformers (tests/frameworks) hold every one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/json/reader.h"
+#include "imports/models/parameters.h"
+
+namespace syncline::job::models {
+
+// What a model ends with, by the class that its config names.
+enum class End : std::uint8_t { kNone, kWords, kClasses };
+
+// Lays down parameters in the order of use.
+class Laid {
+ public:
+  explicit Laid(End ends = End::kNone) : end(ends) {}
+
+  void add(const std::string& name, const std::vector<std::int64_t>& shape, double multiplied = 0);
+  // [out, in], and a bias; `share` of the tokens are multiplied by it.
+  void linear(const std::string& name, std::int64_t in, std::int64_t out, bool bias,
+              double share = 1);
+  void norm(const std::string& name, std::int64_t width, bool bias);
+  void table(const std::string& name, std::int64_t rows, std::int64_t width);
+  // A language head, or the embedding's table for one.
+  void head(const std::string& name, std::int64_t words, std::int64_t width, bool tied,
+            bool bias = false);
+  void append(Parameters more);
+
+  Parameters all;
+  const End end;
+};
+
+inline constexpr std::int64_t kMostExperts = 4096;
+
+// Keys of a config, by the limits that all models have. A key that is null counts as missing.
+bool given(Reader& reader, const char* key);
+std::int64_t size(Reader& reader, const char* key, std::int64_t most);
+std::int64_t size_or(Reader& reader, const char* key, std::int64_t fallback, std::int64_t most);
+// Sizes of up to 2^24, as all but counts of layers and heads are.
+std::int64_t width(Reader& reader, const char* key);
+std::int64_t width_or(Reader& reader, const char* key, std::int64_t fallback);
+std::int64_t layers(Reader& reader, const char* key);
+bool flag_or(Reader& reader, const char* key, bool fallback);
+// Throws unless a switch is as the only value that is known.
+void expect_flag(Reader& reader, const char* key, bool known);
+std::int64_t classes_of(Reader& reader, std::int64_t fallback);
+
+struct Family {
+  std::string_view type;  // model_type
+  void (*lay)(Reader&, Laid&);
+};
+const std::vector<Family>& decoders();
+const std::vector<Family>& encoders();
+const std::vector<Family>& towers();  // of images, of text and images, of sound
+
+// Lays the text model of another's text_config, or of its own keys where it has none: a family, or
+// an architecture of the catalogue.
+void lay_text(Reader& reader, const char* usual_type, Laid& laid);
+// Lays a model of one of the catalogue's shapes; false where its model_type is none of theirs.
+bool lay_shaped(Reader& reader, const std::string& type, Laid& laid);
+
+}  // namespace syncline::job::models

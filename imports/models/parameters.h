@@ -1,0 +1,49 @@
+// A model as the list of its parameters, whoever lists them: a file's header, a print of torch's,
+// or the rules of a model's family.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/json/json.h"
+
+namespace syncline::job::models {
+
+// Limits of every such list, asked before a text is built up.
+inline constexpr std::size_t kMostTensors = 200'000;
+inline constexpr std::size_t kMostDimensions = 64;     // of a tensor
+inline constexpr long long kMostElements = 1ll << 40;  // of a tensor
+
+struct Parameter {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  double elements = 1;
+  std::string dtype = "fp32";  // empty: no format that gradients have
+  double multiplied = 0;       // weights that each token is multiplied by: 0 of a table, a norm
+  bool trained = true;
+};
+using Parameters = std::vector<Parameter>;
+
+// Returns whether a table's rows are looked up, and whether it is state that has no gradient.
+bool is_table(std::string_view name);
+bool is_state(std::string_view name, std::size_t dimensions);
+
+// Guesses what multiplies tokens by names and dimensions. A model without a head has the largest
+// table for one. Returns whether FLOPs are told so: convolutions are not; adds what is to be said.
+bool guess_products(Parameters& parameters, std::vector<std::string>& warnings);
+
+// Returns how many elements a shape has; nothing: more than a tensor may have.
+std::optional<std::int64_t> elements_of(const std::vector<std::int64_t>& shape);
+
+// Returns the gradients in backward order with the FLOPs of kTokens tokens, given the parameters in
+// the order of use. The FLOPs of what is not trained stand with the gradient that is complete next:
+// all forward, and backward its input's, unless nothing before it is trained.
+Json tensors_of(const Parameters& parameters, bool flops);
+
+// Returns a workload of those tensors.
+Json workload_of(const std::string& name, const std::string& source, Json tensors);
+
+}  // namespace syncline::job::models

@@ -1,0 +1,526 @@
+// Towers of images, and models of text and images.
+#include <algorithm>
+#include <array>
+
+#include "catalogue/architectures/architecture.h"
+#include "formats/json/text.h"
+#include "imports/models/families.h"
+
+namespace syncline::job::models {
+namespace {
+
+// What transformers takes for keys that a part's config leaves out.
+struct Usual {
+  std::string_view type;
+  const char* keys;
+};
+constexpr auto kUsual = std::to_array<Usual>({
+    {"clip_vision_model",
+     R"({"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
+         "num_attention_heads": 12, "image_size": 224, "patch_size": 32})"},
+    {"clip_text_model",
+     R"({"vocab_size": 49408, "hidden_size": 512, "intermediate_size": 2048,
+         "num_hidden_layers": 12, "num_attention_heads": 8, "max_position_embeddings": 77})"},
+    {"siglip_vision_model",
+     R"({"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
+         "num_attention_heads": 12, "image_size": 224, "patch_size": 16})"},
+    {"siglip_text_model",
+     R"({"vocab_size": 32000, "hidden_size": 768, "intermediate_size": 3072,
+         "num_hidden_layers": 12, "num_attention_heads": 12, "max_position_embeddings": 64})"},
+    {"pixtral",
+     R"({"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
+         "num_attention_heads": 16, "image_size": 1024, "patch_size": 16})"},
+    {"qwen2_vl", R"({"depth": 32, "embed_dim": 1280, "hidden_size": 3584, "mlp_ratio": 4,
+                     "patch_size": 14})"},
+    {"qwen2_5_vl",
+     R"({"depth": 32, "hidden_size": 3584, "intermediate_size": 3420, "patch_size": 14,
+         "out_hidden_size": 3584})"},
+    {"qwen3_vl",
+     R"({"depth": 27, "hidden_size": 1152, "intermediate_size": 4304, "patch_size": 16,
+         "out_hidden_size": 3584, "num_position_embeddings": 2304,
+         "deepstack_visual_indexes": [8, 16, 24]})"},
+    {"llama4_vision_model",
+     R"({"hidden_size": 768, "num_hidden_layers": 34, "num_attention_heads": 16,
+         "intermediate_size": 5632, "image_size": 448, "patch_size": 14,
+         "vision_output_dim": 7680, "projector_input_dim": 4096, "projector_output_dim": 4096})"},
+    {"mllama_vision_model",
+     R"({"hidden_size": 1280, "intermediate_size": 5120, "num_hidden_layers": 32,
+         "num_global_layers": 8, "image_size": 448, "patch_size": 14, "max_num_tiles": 4,
+         "vision_output_dim": 7680, "intermediate_layers_indices": [3, 7, 15, 23, 30]})"},
+    {"mllama_text_model",
+     R"({"vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336,
+         "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 8,
+         "cross_attention_layers": [3, 8, 13, 18, 23, 28, 33, 38]})"},
+    {"llama", R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
+                  "num_hidden_layers": 32, "num_attention_heads": 32})"},
+    {"mistral", R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336,
+                    "num_hidden_layers": 32, "num_attention_heads": 32,
+                    "num_key_value_heads": 8})"},
+    {"qwen2", R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016,
+                  "num_hidden_layers": 32, "num_attention_heads": 32,
+                  "num_key_value_heads": 32})"},
+    {"gemma3_text",
+     R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216,
+         "num_hidden_layers": 26, "num_attention_heads": 8, "num_key_value_heads": 4,
+         "head_dim": 256})"},
+    {"llama4_text",
+     R"({"vocab_size": 202048, "hidden_size": 5120, "intermediate_size": 8192,
+         "intermediate_size_mlp": 16384, "num_hidden_layers": 48, "num_attention_heads": 40,
+         "num_key_value_heads": 8, "head_dim": 128, "num_experts_per_tok": 1,
+         "num_local_experts": 16})"},
+});
+
+// A part of a config with what it leaves out; the reader must not outlive it.
+struct Part {
+  Part(Reader& whole, const char* key, std::string_view usual_type)
+      : json(Json::object()), file(whole.file()), place(whole.place_of(key)) {
+    const Json* own = given(whole, key) ? whole.find(key) : nullptr;
+    if (own != nullptr && !own->is_object()) whole.fail(key, "expected an object");
+    const bool typed =
+        own != nullptr && own->contains("model_type") && (*own)["model_type"].is_string();
+    type = typed ? (*own)["model_type"].get<std::string>() : std::string(usual_type);
+    const auto* row = std::ranges::find(kUsual, type, &Usual::type);
+    if (row != kUsual.end()) json = parse_json_text("usual keys", row->keys);
+    if (own != nullptr) json.merge_patch(*own);
+  }
+  Reader reader() const { return {json, file, place}; }
+
+  Json json;
+  std::string file, place, type;
+};
+
+void lay_classes(Reader& reader, Laid& laid, std::int64_t hidden, const char* name) {
+  constexpr std::int64_t kUsualClasses = 2;
+  if (laid.end == End::kClasses) {
+    laid.linear(name, hidden, classes_of(reader, kUsualClasses), true);
+  }
+}
+
+// Patches of an image; the square root of how many there are.
+std::int64_t patches_across(Reader& reader) {
+  const std::int64_t image = size(reader, "image_size", operators::kMostImage);
+  const std::int64_t patch = size(reader, "patch_size", image);
+  return image / patch;
+}
+
+void lay_patches(Reader& reader, Laid& laid, const std::string& name, std::int64_t hidden,
+                 bool bias) {
+  const std::int64_t patch = size(reader, "patch_size", operators::kMostImage);
+  laid.add(name + ".weight", {hidden, 3, patch, patch}, 1);
+  if (bias) laid.add(name + ".bias", {hidden});
+}
+
+// A layer of CLIP's and SigLIP's towers, norms first.
+void lay_clip_layers(Reader& reader, Laid& laid, const std::string& name) {
+  const std::int64_t hidden = width(reader, "hidden_size");
+  const std::int64_t inner = width(reader, "intermediate_size");
+  const std::int64_t count = layers(reader, "num_hidden_layers");
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::string at = name + "layers." + std::to_string(i) + ".";
+    laid.norm(at + "layer_norm1", hidden, true);
+    for (const char* part : {"k_proj", "v_proj", "q_proj", "out_proj"}) {
+      laid.linear(at + part, hidden, hidden, true);
+    }
+    laid.norm(at + "layer_norm2", hidden, true);
+    laid.linear(at + "fc1", hidden, inner, true);
+    laid.linear(at + "fc2", inner, hidden, true);
+  }
+}
+
+void clip_vision(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "hidden_size"), across = patches_across(reader);
+  laid.add("vision.class_embedding", {hidden});
+  lay_patches(reader, laid, "vision.patch_embedding", hidden, false);
+  laid.table("vision.position_embedding", across * across + 1, hidden);
+  laid.norm("vision.pre_layrnorm", hidden, true);
+  lay_clip_layers(reader, laid, "vision.");
+  laid.norm("vision.post_layernorm", hidden, true);
+}
+
+void siglip_vision(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "hidden_size"), across = patches_across(reader);
+  const std::int64_t inner = width(reader, "intermediate_size");
+  lay_patches(reader, laid, "vision.patch_embedding", hidden, true);
+  laid.table("vision.position_embedding", across * across, hidden);
+  lay_clip_layers(reader, laid, "vision.");
+  laid.norm("vision.post_layernorm", hidden, true);
+  if (!flag_or(reader, "vision_use_head", true)) return;
+  laid.add("vision.head.probe", {1, 1, hidden});
+  laid.add("vision.head.attention.in_proj_weight", {3 * hidden, hidden});
+  laid.add("vision.head.attention.in_proj_bias", {3 * hidden});
+  laid.linear("vision.head.attention.out_proj", hidden, hidden, true, 0);
+  laid.norm("vision.head.layernorm", hidden, true);
+  laid.linear("vision.head.fc1", hidden, inner, true, 0);
+  laid.linear("vision.head.fc2", inner, hidden, true, 0);
+}
+
+void pixtral_vision(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "hidden_size");
+  const std::int64_t inner = width(reader, "intermediate_size");
+  const std::int64_t heads = size(reader, "num_attention_heads", operators::kMostHeads);
+  const std::int64_t wide = heads * width_or(reader, "head_dim", hidden / heads);
+  lay_patches(reader, laid, "vision.patch_conv", hidden, false);
+  laid.norm("vision.ln_pre", hidden, false);
+  for (std::int64_t i = 0, count = layers(reader, "num_hidden_layers"); i < count; ++i) {
+    const std::string at = "vision.layers." + std::to_string(i) + ".";
+    laid.norm(at + "attention_norm", hidden, false);
+    for (const char* part : {"k_proj", "v_proj", "q_proj"}) {
+      laid.linear(at + part, hidden, wide, false);
+    }
+    laid.linear(at + "o_proj", wide, hidden, false);
+    laid.norm(at + "ffn_norm", hidden, false);
+    laid.linear(at + "gate_proj", hidden, inner, false);
+    laid.linear(at + "up_proj", hidden, inner, false);
+    laid.linear(at + "down_proj", inner, hidden, false);
+  }
+}
+
+// The tower of a vision_config, by its type; returns its columns.
+std::int64_t lay_vision(Reader& reader, const char* usual_type, Laid& laid) {
+  const Part part(reader, "vision_config", usual_type);
+  Reader own = part.reader();
+  if (part.type == "clip_vision_model") {
+    clip_vision(own, laid);
+  } else if (part.type == "siglip_vision_model") {
+    siglip_vision(own, laid);
+  } else if (part.type == "pixtral") {
+    pixtral_vision(own, laid);
+  } else {
+    own.fail("model_type", "'" + part.type +
+                               "' is not known, only clip_vision_model, siglip_vision_model, "
+                               "pixtral; `syncline init --tensors FILE` takes what torch prints");
+  }
+  return width(own, "hidden_size");
+}
+
+std::int64_t text_width(Reader& reader, const char* usual_type) {
+  const Part part(reader, "text_config", usual_type);
+  Reader own = part.reader();
+  return width(own, "hidden_size");
+}
+
+void llava(Reader& reader, Laid& laid) {
+  const std::int64_t seen = lay_vision(reader, "clip_vision_model", laid);
+  const std::int64_t hidden = text_width(reader, "llama");
+  const bool bias = flag_or(reader, "multimodal_projector_bias", true);
+  laid.linear("projector.linear_1", seen, hidden, bias);
+  laid.linear("projector.linear_2", hidden, hidden, bias);
+  lay_text(reader, "llama", laid);
+}
+
+void mistral3(Reader& reader, Laid& laid) {
+  const std::int64_t seen = lay_vision(reader, "pixtral", laid);
+  const std::int64_t hidden = text_width(reader, "mistral");
+  const std::int64_t side = size_or(reader, "spatial_merge_size", 2, operators::kMostImage);
+  const bool bias = flag_or(reader, "multimodal_projector_bias", false);
+  laid.norm("projector.norm", seen, false);
+  laid.linear("projector.merging_layer", seen * side * side, seen, false);
+  laid.linear("projector.linear_1", seen, hidden, bias);
+  laid.linear("projector.linear_2", hidden, hidden, bias);
+  lay_text(reader, "mistral", laid);
+}
+
+void gemma3(Reader& reader, Laid& laid) {
+  const std::int64_t seen = lay_vision(reader, "siglip_vision_model", laid);
+  const std::int64_t hidden = text_width(reader, "gemma3_text");
+  laid.add("projector.mm_input_projection_weight", {seen, hidden}, 1);
+  laid.norm("projector.mm_soft_emb_norm", seen, false);
+  lay_text(reader, "gemma3_text", laid);
+}
+
+// Qwen's tower: patches of two frames, groups of four merged into one token.
+struct QwenTower {
+  std::int64_t hidden, inner, out;
+  bool rms, gated, patch_bias;
+};
+
+void lay_qwen_blocks(Reader& reader, Laid& laid, const QwenTower& tower) {
+  const std::int64_t patch = size(reader, "patch_size", operators::kMostImage);
+  laid.add("vision.patch_embed.proj.weight", {tower.hidden, 3, 2, patch, patch}, 1);
+  if (tower.patch_bias) laid.add("vision.patch_embed.proj.bias", {tower.hidden});
+  if (given(reader, "num_position_embeddings")) {
+    laid.table("vision.pos_embed", width(reader, "num_position_embeddings"), tower.hidden);
+  }
+  for (std::int64_t i = 0, count = layers(reader, "depth"); i < count; ++i) {
+    const std::string at = "vision.blocks." + std::to_string(i) + ".";
+    laid.norm(at + "norm1", tower.hidden, !tower.rms);
+    laid.linear(at + "attn.qkv", tower.hidden, 3 * tower.hidden, true);
+    laid.linear(at + "attn.proj", tower.hidden, tower.hidden, true);
+    laid.norm(at + "norm2", tower.hidden, !tower.rms);
+    if (tower.gated) laid.linear(at + "mlp.gate_proj", tower.hidden, tower.inner, true);
+    laid.linear(at + "mlp.up_proj", tower.hidden, tower.inner, true);
+    laid.linear(at + "mlp.down_proj", tower.inner, tower.hidden, true);
+  }
+}
+
+// `joined`: the norm is of the four patches together.
+void lay_merger(Laid& laid, const QwenTower& tower, const std::string& at, bool joined) {
+  const std::int64_t four = 4 * tower.hidden;
+  laid.norm(at + "ln_q", joined ? four : tower.hidden, !tower.rms);
+  laid.linear(at + "mlp.0", four, four, true, 0.25);
+  laid.linear(at + "mlp.2", four, tower.out, true, 0.25);
+}
+
+void qwen2_vl(Reader& reader, Laid& laid) {
+  const Part part(reader, "vision_config", "qwen2_vl");
+  Reader own = part.reader();
+  const std::int64_t hidden = width(own, "embed_dim");
+  const QwenTower tower{
+      hidden, hidden * size_or(own, "mlp_ratio", 4, 64), width(own, "hidden_size"), false, false,
+      false};
+  lay_qwen_blocks(own, laid, tower);
+  lay_merger(laid, tower, "vision.merger.", false);
+  lay_text(reader, "qwen2", laid);
+}
+
+void qwen2_5_vl(Reader& reader, Laid& laid) {
+  const Part part(reader, "vision_config", "qwen2_5_vl");
+  Reader own = part.reader();
+  const QwenTower tower{width(own, "hidden_size"),
+                        width(own, "intermediate_size"),
+                        width(own, "out_hidden_size"),
+                        true,
+                        true,
+                        false};
+  lay_qwen_blocks(own, laid, tower);
+  lay_merger(laid, tower, "vision.merger.", false);
+  lay_text(reader, "qwen2", laid);
+}
+
+void qwen3_vl(Reader& reader, Laid& laid) {
+  const Part part(reader, "vision_config", "qwen3_vl");
+  Reader own = part.reader();
+  const QwenTower tower{width(own, "hidden_size"),
+                        width(own, "intermediate_size"),
+                        width(own, "out_hidden_size"),
+                        false,
+                        false,
+                        true};
+  lay_qwen_blocks(own, laid, tower);
+  lay_merger(laid, tower, "vision.merger.", false);
+  const std::size_t more = own.array("deepstack_visual_indexes").size();
+  for (std::size_t i = 0; i < std::min<std::size_t>(more, operators::kMostLayers); ++i) {
+    lay_merger(laid, tower, "vision.deepstack_merger_list." + std::to_string(i) + ".", true);
+  }
+  lay_text(reader, "qwen3", laid);
+}
+
+void llama4_vision(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "hidden_size"), across = patches_across(reader);
+  const std::int64_t patch = size(reader, "patch_size", operators::kMostImage);
+  laid.linear("vision.patch_embedding.linear", 3 * patch * patch, hidden, false);
+  laid.add("vision.class_embedding", {hidden});
+  laid.table("vision.positional_embedding_vlm", across * across + 1, hidden);
+  laid.norm("vision.layernorm_pre", hidden, true);
+  lay_clip_layers(reader, laid, "vision.");
+  laid.norm("vision.layernorm_post", hidden, true);
+  const std::int64_t out = width(reader, "projector_output_dim");
+  laid.linear("vision.vision_adapter.fc1", width(reader, "intermediate_size"),
+              width(reader, "projector_input_dim"), false);
+  laid.linear("vision.vision_adapter.fc2", out, out, false);
+}
+
+void llama4(Reader& reader, Laid& laid) {
+  const Part part(reader, "vision_config", "llama4_vision_model");
+  Reader own = part.reader();
+  llama4_vision(own, laid);
+  laid.linear("projector.linear_1", width(own, "vision_output_dim"),
+              text_width(reader, "llama4_text"), false);
+  lay_text(reader, "llama4_text", laid);
+}
+
+// Layers of Mllama's tower; those of the second kind are gated.
+void lay_mllama_layers(Reader& reader, Laid& laid, const char* key, const std::string& name,
+                       bool gated) {
+  const std::int64_t hidden = width(reader, "hidden_size");
+  const std::int64_t inner = width(reader, "intermediate_size");
+  for (std::int64_t i = 0, count = layers(reader, key); i < count; ++i) {
+    const std::string at = name + "layers." + std::to_string(i) + ".";
+    laid.norm(at + "input_layernorm", hidden, true);
+    for (const char* part : {"q_proj", "k_proj", "v_proj", "o_proj"}) {
+      laid.linear(at + part, hidden, hidden, false);
+    }
+    laid.norm(at + "post_attention_layernorm", hidden, true);
+    laid.linear(at + "fc1", hidden, inner, true);
+    laid.linear(at + "fc2", inner, hidden, true);
+    if (gated) laid.add(at + "gate_attn", {1});
+    if (gated) laid.add(at + "gate_ffn", {1});
+  }
+}
+
+void mllama_vision(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "hidden_size"), across = patches_across(reader);
+  const std::int64_t rows = across * across + 1;
+  const std::int64_t tiles = size(reader, "max_num_tiles", 64);
+  constexpr std::size_t kUsualRatios = 8;
+  const Json* ratios = reader.find("supported_aspect_ratios");
+  const auto kinds = static_cast<std::int64_t>(
+      1 + (ratios != nullptr && ratios->is_array() ? ratios->size() : kUsualRatios));
+  laid.add("vision.class_embedding", {hidden});
+  lay_patches(reader, laid, "vision.patch_embedding", hidden, false);
+  laid.add("vision.gated_positional_embedding.gate", {1});
+  laid.add("vision.gated_positional_embedding.embedding", {rows, hidden});
+  laid.table("vision.gated_positional_embedding.tile_embedding", kinds, tiles * rows * hidden);
+  for (const char* part : {"pre", "post"}) {
+    const std::string at = std::string("vision.") + part + "_tile_positional_embedding.";
+    laid.add(at + "gate", {1});
+    laid.table(at + "embedding", kinds, tiles * hidden);
+  }
+  laid.norm("vision.layernorm_pre", hidden, true);
+  lay_mllama_layers(reader, laid, "num_hidden_layers", "vision.transformer.", false);
+  laid.norm("vision.layernorm_post", hidden, true);
+  lay_mllama_layers(reader, laid, "num_global_layers", "vision.global_transformer.", true);
+}
+
+// A layer of the text model, which looks at itself, or at the image through two gates.
+void lay_mllama_text_layer(Reader& reader, Laid& laid, const std::string& at, bool crosses) {
+  const std::int64_t hidden = width(reader, "hidden_size");
+  const std::int64_t inner = width(reader, "intermediate_size");
+  const std::int64_t heads = size(reader, "num_attention_heads", operators::kMostHeads);
+  const std::int64_t wide = hidden / heads;
+  const std::int64_t keys =
+      wide * size_or(reader, "num_key_value_heads", heads, operators::kMostHeads);
+  laid.norm(at + "input_layernorm", hidden, false);
+  laid.linear(at + "q_proj", hidden, hidden, false);
+  laid.linear(at + "k_proj", hidden, keys, false);
+  laid.linear(at + "v_proj", hidden, keys, false);
+  if (crosses) {
+    laid.norm(at + "q_norm", wide, false);
+    laid.norm(at + "k_norm", wide, false);
+  }
+  laid.linear(at + "o_proj", hidden, hidden, false);
+  if (crosses) laid.add(at + "cross_attn_attn_gate", {1});
+  laid.norm(at + "post_attention_layernorm", hidden, false);
+  for (const char* part : {"gate_proj", "up_proj"}) laid.linear(at + part, hidden, inner, false);
+  laid.linear(at + "down_proj", inner, hidden, false);
+  if (crosses) laid.add(at + "cross_attn_mlp_gate", {1});
+}
+
+void mllama(Reader& reader, Laid& laid) {
+  constexpr std::int64_t kMoreWords = 8;
+  const Part vision(reader, "vision_config", "mllama_vision_model");
+  const Part text(reader, "text_config", "mllama_text_model");
+  Reader seen = vision.reader(), own = text.reader();
+  mllama_vision(seen, laid);
+  const std::int64_t hidden = width(own, "hidden_size"), words = width(own, "vocab_size");
+  laid.linear("projector", width(seen, "vision_output_dim"), hidden, true);
+  const Json& crossing = own.array("cross_attention_layers");
+  laid.table("model.embed_tokens", words + kMoreWords, hidden);
+  for (std::int64_t i = 0, count = layers(own, "num_hidden_layers"); i < count; ++i) {
+    const bool crosses = std::ranges::find(crossing, Json(i)) != crossing.end();
+    lay_mllama_text_layer(own, laid, "model.layers." + std::to_string(i) + ".", crosses);
+  }
+  laid.norm("model.norm", hidden, false);
+  laid.head("lm_head", words, hidden, false);
+}
+
+// Text and image towers side by side, each with a product to a common width.
+void clip(Reader& reader, Laid& laid) {
+  const Part vision(reader, "vision_config", "clip_vision_model");
+  const Part text(reader, "text_config", "clip_text_model");
+  Reader seen = vision.reader(), own = text.reader();
+  const std::int64_t hidden = width(own, "hidden_size");
+  const std::int64_t common = width_or(reader, "projection_dim", 512);
+  laid.add("logit_scale", {});
+  laid.table("text.token_embedding.word_emb", width(own, "vocab_size"), hidden);
+  laid.table("text.position_embedding", width(own, "max_position_embeddings"), hidden);
+  lay_clip_layers(own, laid, "text.");
+  laid.norm("text.final_layer_norm", hidden, true);
+  clip_vision(seen, laid);
+  laid.linear("visual_projection", width(seen, "hidden_size"), common, false, 0);
+  laid.linear("text_projection", hidden, common, false, 0);
+}
+
+void siglip(Reader& reader, Laid& laid) {
+  const Part vision(reader, "vision_config", "siglip_vision_model");
+  const Part text(reader, "text_config", "siglip_text_model");
+  Reader seen = vision.reader(), own = text.reader();
+  const std::int64_t hidden = width(own, "hidden_size");
+  laid.add("logit_scale", {1});
+  laid.add("logit_bias", {1});
+  laid.table("text.token_embedding.word_emb", width(own, "vocab_size"), hidden);
+  laid.table("text.position_embedding", width(own, "max_position_embeddings"), hidden);
+  lay_clip_layers(own, laid, "text.");
+  laid.norm("text.final_layer_norm", hidden, true);
+  laid.linear("text.head", hidden, width_or(own, "projection_size", hidden), true, 0);
+  siglip_vision(seen, laid);
+}
+
+// Layers of ViT in torch's order of use.
+void deit(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "hidden_size"), across = patches_across(reader);
+  laid.add("embeddings.cls_token", {1, 1, hidden});
+  laid.add("embeddings.distillation_token", {1, 1, hidden});
+  laid.add("embeddings.position_embeddings", {1, across * across + 2, hidden});
+  lay_patches(reader, laid, "embeddings.patch_embeddings", hidden, true);
+  lay_clip_layers(reader, laid, "encoder.");
+  laid.norm("layernorm", hidden, true);
+  lay_classes(reader, laid, hidden, "classifier");
+}
+
+void dinov2(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "hidden_size"), across = patches_across(reader);
+  std::int64_t inner = hidden * size_or(reader, "mlp_ratio", 4, 64);
+  const bool gated = flag_or(reader, "use_swiglu_ffn", false);
+  if (gated) inner = (inner * 2 / 3 + 7) / 8 * 8;
+  laid.add("embeddings.cls_token", {1, 1, hidden});
+  if (flag_or(reader, "use_mask_token", true)) laid.add("embeddings.mask_token", {1, hidden});
+  laid.add("embeddings.position_embeddings", {1, across * across + 1, hidden});
+  lay_patches(reader, laid, "embeddings.patch_embeddings", hidden, true);
+  for (std::int64_t i = 0, count = layers(reader, "num_hidden_layers"); i < count; ++i) {
+    const std::string at = "encoder.layer." + std::to_string(i) + ".";
+    laid.norm(at + "norm1", hidden, true);
+    for (const char* part : {"query", "key", "value", "dense"}) {
+      laid.linear(at + part, hidden, hidden, true);
+    }
+    laid.add(at + "layer_scale1", {hidden});
+    laid.norm(at + "norm2", hidden, true);
+    laid.linear(at + "mlp.in", hidden, gated ? 2 * inner : inner, true);
+    laid.linear(at + "mlp.out", inner, hidden, true);
+    laid.add(at + "layer_scale2", {hidden});
+  }
+  laid.norm("layernorm", hidden, true);
+  // Classes are told by the class's token and the mean of the others.
+  lay_classes(reader, laid, 2 * hidden, "classifier");
+}
+
+}  // namespace
+
+void lay_text(Reader& reader, const char* usual_type, Laid& laid) {
+  // Older files have the keys of the text model at the top.
+  const bool flat = !given(reader, "text_config");
+  const Part part(reader, "text_config", usual_type);
+  Json json = flat ? reader.json() : part.json;
+  std::string type = flat ? usual_type : part.type;
+  if (type.ends_with("_vl_text")) type = usual_type;
+  Reader own(json, reader.file(), flat ? reader.place() : part.place);
+  for (const Family& family : decoders()) {
+    if (family.type == type) return family.lay(own, laid);
+  }
+  if (lay_shaped(own, type, laid)) return;
+  own.fail("model_type", "'" + type +
+                             "' is not known; `syncline init --tensors FILE` takes what torch "
+                             "prints of any model");
+}
+
+const std::vector<Family>& towers() {
+  static const std::vector<Family> rows = {
+      {"deit", deit},
+      {"dinov2", dinov2},
+      {"clip", clip},
+      {"clip_vision_model", clip_vision},
+      {"siglip", siglip},
+      {"siglip_vision_model", siglip_vision},
+      {"llava", llava},
+      {"mistral3", mistral3},
+      {"gemma3", gemma3},
+      {"qwen2_vl", qwen2_vl},
+      {"qwen2_5_vl", qwen2_5_vl},
+      {"qwen3_vl", qwen3_vl},
+      {"llama4", llama4},
+      {"mllama", mllama},
+  };
+  return rows;
+}
+
+}  // namespace syncline::job::models

@@ -1,0 +1,370 @@
+#!/usr/bin/env python3
+"""Asks transformers which parameters the model of a config.json trains: random sizes of each family, as
+the package's own configurations write them."""
+
+import collections
+import json
+import random
+import sys
+
+CASES_A_FAMILY = 4
+NOISE = ("transformers_version", "torch_dtype", "dtype", "initializer_range", "use_cache", "id2label",
+         "label2id", "begin_suppress_tokens", "suppress_tokens", "layer_types", "no_rope_layers",
+         "time_step_limit")
+WANTED = {  # of a family: classes that the architectures of a file name
+    "bert": ["Model"],
+    "encoder": ["Model", "ForMaskedLM", "ForSequenceClassification"],
+    "decoder": ["ForCausalLM", "ForCausalLM", "ForCausalLM", "Model"],
+}
+
+
+def some(pick, *choices):
+    return pick.choice(choices)
+
+
+def decoder(pick, **more):
+    heads = some(pick, 4, 6, 8)
+    sizes = {"vocab_size": some(pick, 1000, 1536, 2051), "hidden_size": heads * some(pick, 16, 32),
+             "intermediate_size": some(pick, 96, 160, 352), "num_hidden_layers": some(pick, 2, 3, 5),
+             "num_attention_heads": heads, "max_position_embeddings": some(pick, 128, 512)}
+    sizes.update(more)
+    return sizes
+
+
+def llama(pick, tied=True, **more):
+    sizes = decoder(pick)
+    sizes["num_key_value_heads"] = some(pick, sizes["num_attention_heads"], 2, 1)
+    if tied:
+        sizes["tie_word_embeddings"] = some(pick, True, False)
+    sizes.update(more)
+    return sizes
+
+
+def wide(pick, **more):  # heads of a width of their own
+    return llama(pick, head_dim=some(pick, 16, 48), **more)
+
+
+def experts(pick, **more):
+    return dict({"num_experts_per_tok": some(pick, 1, 2, 4)}, **more)
+
+
+def gpt2_names(pick, **more):
+    heads = some(pick, 4, 8)
+    sizes = {"vocab_size": some(pick, 1000, 2051), "n_embd": heads * some(pick, 16, 32),
+             "n_layer": some(pick, 2, 3), "n_head": heads, "n_positions": some(pick, 64, 256)}
+    sizes.update(more)
+    return sizes
+
+
+def bloom(pick):
+    heads = some(pick, 4, 8)
+    return {"vocab_size": 1024, "hidden_size": heads * some(pick, 16, 32), "n_layer": some(pick, 2, 4),
+            "n_head": heads}
+
+
+def opt(pick):
+    sizes = decoder(pick)
+    sizes["ffn_dim"] = sizes.pop("intermediate_size")
+    if pick.random() < 0.4:
+        sizes["word_embed_proj_dim"] = 48
+    if pick.random() < 0.3:
+        sizes["do_layer_norm_before"] = False
+    return sizes
+
+
+def falcon(pick):
+    sizes = decoder(pick)
+    del sizes["intermediate_size"]
+    kind = some(pick, "7b", "40b", "rw")
+    sizes.update({"7b": {}, "40b": {"new_decoder_architecture": True, "num_kv_heads": 2},
+                  "rw": {"multi_query": False, "parallel_attn": False, "bias": True, "alibi": True}}[kind])
+    return sizes
+
+
+def t5(pick, **more):
+    sizes = {"vocab_size": 1000, "d_model": some(pick, 64, 96), "d_kv": some(pick, 16, 24),
+             "d_ff": some(pick, 128, 200), "num_layers": some(pick, 2, 3), "num_heads": some(pick, 4, 6)}
+    sizes["num_decoder_layers"] = some(pick, sizes["num_layers"], 1)
+    sizes["feed_forward_proj"] = some(pick, "relu", "gated-gelu")
+    sizes.update(more)
+    return sizes
+
+
+def bart(pick):
+    return {"vocab_size": 1000, "d_model": some(pick, 64, 96), "encoder_layers": some(pick, 2, 3),
+            "decoder_layers": some(pick, 1, 2), "encoder_ffn_dim": 160, "decoder_ffn_dim": 96,
+            "encoder_attention_heads": 4, "decoder_attention_heads": 4,
+            "max_position_embeddings": some(pick, 64, 100)}
+
+
+def whisper(pick):
+    sizes = bart(pick)
+    del sizes["max_position_embeddings"]
+    sizes.update(num_mel_bins=some(pick, 80, 128), max_source_positions=100,
+                 max_target_positions=some(pick, 40, 64))
+    return sizes
+
+
+def encoder(pick, **more):
+    sizes = decoder(pick, type_vocab_size=some(pick, 1, 2))
+    sizes.update(more)
+    return sizes
+
+
+def mamba(pick):
+    return {"vocab_size": 1000, "hidden_size": some(pick, 64, 96), "state_size": some(pick, 8, 16),
+            "num_hidden_layers": some(pick, 2, 3), "expand": 2, "conv_kernel": 4,
+            "time_step_rank": some(pick, "auto", 5), "tie_word_embeddings": some(pick, True, False)}
+
+
+def mamba2(pick):
+    heads = some(pick, 4, 8)
+    return {"vocab_size": 1000, "hidden_size": heads * 16, "state_size": some(pick, 8, 16), "expand": 2,
+            "num_hidden_layers": some(pick, 2, 3), "num_heads": heads, "head_dim": 32,
+            "n_groups": some(pick, 1, 2), "tie_word_embeddings": some(pick, True, False)}
+
+
+def vision(pick, **more):
+    heads = 4
+    sizes = {"hidden_size": heads * some(pick, 16, 24), "intermediate_size": some(pick, 96, 160),
+             "num_hidden_layers": some(pick, 2, 3), "num_attention_heads": heads,
+             "image_size": some(pick, 56, 112), "patch_size": some(pick, 14, 28)}
+    sizes.update(more)
+    return sizes
+
+
+def qwen_vision(pick, text, newer):
+    sizes = {"depth": some(pick, 2, 3), "num_heads": 4, "patch_size": 14}
+    if newer:
+        return dict(sizes, hidden_size=some(pick, 64, 96), intermediate_size=some(pick, 96, 160),
+                    out_hidden_size=text["hidden_size"])
+    return dict(sizes, embed_dim=some(pick, 64, 96), mlp_ratio=4, hidden_size=text["hidden_size"])
+
+
+def qwen_vl(pick, newer=True):
+    text = llama(pick, tied=False)
+    return {"text_config": text, "vision_config": qwen_vision(pick, text, newer),
+            "tie_word_embeddings": some(pick, True, False)}
+
+
+def qwen3_vl(pick):
+    text = wide(pick, tied=False, rope_scaling={"rope_type": "default", "mrope_section": [4, 2, 2]})
+    return {"text_config": text, "tie_word_embeddings": some(pick, True, False),
+            "vision_config": {"depth": 3, "hidden_size": some(pick, 64, 96), "intermediate_size": 160,
+                              "num_heads": 4, "patch_size": 16, "out_hidden_size": text["hidden_size"],
+                              "num_position_embeddings": some(pick, 64, 144),
+                              "deepstack_visual_indexes": some(pick, [0, 1], [0, 1, 2])}}
+
+
+def llava(pick):
+    kind = some(pick, "llama", "mistral", "qwen2")
+    return {"text_config": dict(llama(pick, tied=False), model_type=kind, tie_word_embeddings=False),
+            "vision_config": dict(vision(pick), model_type=some(pick, "clip_vision_model", "siglip_vision_model")),
+            "tie_word_embeddings": False}
+
+
+def mistral3(pick):
+    return {"text_config": dict(wide(pick, tied=False), model_type="mistral"),
+            "vision_config": dict(vision(pick, head_dim=24), model_type="pixtral"),
+            "spatial_merge_size": 2, "multimodal_projector_bias": some(pick, True, False),
+            "tie_word_embeddings": False}
+
+
+def gemma3(pick):
+    return {"text_config": wide(pick, tied=False), "vision_config": vision(pick)}
+
+
+def llama4(pick):
+    text = wide(pick, tied=False)
+    text.update(experts(pick, num_local_experts=4, intermediate_size_mlp=some(pick, 96, 128),
+                        interleave_moe_layer_step=some(pick, 1, 2), num_experts_per_tok=1))
+    heads = 4
+    return {"text_config": text,
+            "vision_config": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": heads,
+                              "intermediate_size": 256, "image_size": 56, "patch_size": 14,
+                              "vision_output_dim": 96, "projector_input_dim": 96,
+                              "projector_output_dim": 96, "pixel_shuffle_ratio": 0.5}}
+
+
+def mllama(pick):
+    text = llama(pick, tied=False, num_hidden_layers=5, cross_attention_layers=some(pick, [1, 3], [2]), pad_token_id=0,
+                 rope_scaling={"rope_type": "default"},
+                 tie_word_embeddings=False)
+    return {"text_config": text,
+            "vision_config": {"hidden_size": 64, "attention_heads": 4, "intermediate_size": 160,
+                              "num_hidden_layers": 4, "num_global_layers": some(pick, 1, 2),
+                              "image_size": 56, "patch_size": 14, "max_num_tiles": 4,
+                              "intermediate_layers_indices": some(pick, [1, 2], [0, 1, 3]),
+                              "vision_output_dim": 64 * 3}}
+
+
+def clip(pick):
+    text = {"vocab_size": 1000, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "max_position_embeddings": 40}
+    return {"text_config": text, "vision_config": vision(pick), "projection_dim": 48}
+
+
+def qwen3_next(pick):
+    return wide(pick, tied=False, num_hidden_layers=some(pick, 4, 6), linear_num_key_heads=2,
+                linear_num_value_heads=4, linear_key_head_dim=16, linear_value_head_dim=some(pick, 16, 24),
+                num_experts=8, num_experts_per_tok=2, moe_intermediate_size=64,
+                shared_expert_intermediate_size=96)
+
+
+# model_type: [what it is, classes' prefix, sizes]
+FAMILIES = {
+    "llama": ["decoder", "Llama", llama],
+    "mistral": ["decoder", "Mistral", wide],
+    "ministral": ["decoder", "Ministral", wide],
+    "qwen2": ["decoder", "Qwen2", llama],
+    "qwen3": ["decoder", "Qwen3", wide],
+    "mixtral": ["decoder", "Mixtral", lambda p: llama(p, **experts(p, num_local_experts=4))],
+    "qwen3_moe": ["decoder", "Qwen3Moe", lambda p: wide(p, **experts(
+        p, num_experts=8, moe_intermediate_size=48, mlp_only_layers=[], decoder_sparse_step=1))],
+    "gemma": ["decoder", "Gemma", lambda p: wide(p, tied=False)],
+    "gemma2": ["decoder", "Gemma2", lambda p: wide(p, tied=False)],
+    "gemma3_text": ["decoder", "Gemma3", lambda p: wide(p, tied=False)],
+    "phi3": ["decoder", "Phi3", llama],
+    "qwen2_moe": ["decoder", "Qwen2Moe", lambda p: llama(p, **experts(
+        p, num_experts=8, moe_intermediate_size=48, shared_expert_intermediate_size=some(p, 96, 128)))],
+    "glm4": ["decoder", "Glm4", wide],
+    "glm": ["decoder", "Glm", wide],
+    "glm4_moe": ["decoder", "Glm4Moe", lambda p: wide(p, **experts(
+        p, n_routed_experts=8, moe_intermediate_size=48, n_shared_experts=some(p, 1, 2),
+        first_k_dense_replace=1, use_qk_norm=some(p, True, False), attention_bias=some(p, True, False)))],
+    "olmo2": ["decoder", "Olmo2", llama],
+    "olmo3": ["decoder", "Olmo3", llama],
+    "olmoe": ["decoder", "Olmoe", lambda p: llama(p, **experts(p, num_experts=8))],
+    "smollm3": ["decoder", "SmolLM3", llama],
+    "granite": ["decoder", "Granite", llama],
+    "seed_oss": ["decoder", "SeedOss", wide],
+    "exaone4": ["decoder", "Exaone4", llama],
+    "hunyuan_v1_dense": ["decoder", "HunYuanDenseV1", wide],
+    "ernie4_5": ["decoder", "Ernie4_5", wide],
+    "arcee": ["decoder", "Arcee", llama],
+    "nemotron": ["decoder", "Nemotron", llama],
+    "deepseek_v3": ["decoder", "DeepseekV3", lambda p: decoder(
+        p, n_routed_experts=8, n_shared_experts=1, moe_intermediate_size=48, num_experts_per_tok=2, n_group=2,
+        topk_group=1, first_k_dense_replace=1, q_lora_rank=some(p, 32, None), kv_lora_rank=24,
+        qk_nope_head_dim=16, v_head_dim=16, qk_rope_head_dim=8)],
+    "gpt_oss": ["decoder", "GptOss", lambda p: wide(p, **experts(p, num_local_experts=4))],
+    "qwen3_next": ["decoder", "Qwen3Next", qwen3_next],
+    "gpt2": ["decoder", "GPT2LMHeadModel", gpt2_names],
+    "gpt_neox": ["decoder", "GPTNeoX", lambda p: decoder(p, tie_word_embeddings=some(p, True, False))],
+    "gpt_neo": ["decoder", "GPTNeo", lambda p: {
+        "vocab_size": 1000, "hidden_size": 64, "num_layers": 2, "num_heads": 4,
+        "max_position_embeddings": some(p, 64, 128), "attention_types": [[["global", "local"], 1]],
+        "intermediate_size": some(p, None, 96)}],
+    "gptj": ["decoder", "GPTJ", lambda p: gpt2_names(p, rotary_dim=8)],
+    "codegen": ["decoder", "CodeGen", lambda p: gpt2_names(p, rotary_dim=8)],
+    "gpt_bigcode": ["decoder", "GPTBigCode", lambda p: gpt2_names(p, multi_query=some(p, True, False))],
+    "opt": ["decoder", "OPT", opt],
+    "bloom": ["decoder", "Bloom", bloom],
+    "falcon": ["decoder", "Falcon", falcon],
+    "phi": ["decoder", "Phi", lambda p: decoder(p)],
+    "starcoder2": ["decoder", "Starcoder2", lambda p: llama(p, tied=False, use_bias=some(p, True, False))],
+    "stablelm": ["decoder", "StableLm", lambda p: llama(p, use_qkv_bias=some(p, True, False))],
+    "cohere": ["decoder", "Cohere", lambda p: llama(p, tied=False, use_qk_norm=some(p, True, False))],
+    "cohere2": ["decoder", "Cohere2", lambda p: llama(p, tied=False)],
+    "olmo": ["decoder", "Olmo", llama],
+    "mamba": ["decoder", "Mamba", mamba],
+    "mamba2": ["decoder", "Mamba2", mamba2],
+    "bert": ["bert", "Bert", encoder],
+    "roberta": ["encoder", "Roberta", encoder],
+    "xlm-roberta": ["encoder", "XLMRoberta", encoder],
+    "camembert": ["encoder", "Camembert", encoder],
+    "distilbert": ["encoder", "DistilBert", lambda p: {
+        "vocab_size": 1000, "dim": 64, "hidden_dim": 160, "n_layers": 3, "n_heads": 4,
+        "max_position_embeddings": some(p, 64, 128)}],
+    "albert": ["encoder", "Albert", lambda p: encoder(p, embedding_size=some(p, 32, 48))],
+    "electra": ["encoder", "Electra", lambda p: encoder(p, embedding_size=32)],
+    "deberta-v2": ["encoder", "DebertaV2", lambda p: encoder(
+        p, type_vocab_size=0, relative_attention=True, position_buckets=some(p, 16, 32),
+        norm_rel_ebd="layer_norm", share_att_key=True, pos_att_type=["p2c", "c2p"],
+        position_biased_input=False)],
+    "mpnet": ["encoder", "MPNet", lambda p: decoder(p)],
+    "modernbert": ["encoder", "ModernBert", lambda p: decoder(p)],
+    "t5": ["seq2seq", "T5ForConditionalGeneration", t5],
+    "mt5": ["seq2seq", "MT5ForConditionalGeneration", t5],
+    "umt5": ["seq2seq", "UMT5ForConditionalGeneration", t5],
+    "bart": ["seq2seq", "BartForConditionalGeneration", bart],
+    "mbart": ["seq2seq", "MBartForConditionalGeneration", bart],
+    "whisper": ["seq2seq", "WhisperForConditionalGeneration", whisper],
+    "vit": ["images", "ViTForImageClassification", vision],
+    "deit": ["images", "DeiTForImageClassification", vision],
+    "dinov2": ["images", "Dinov2Model", lambda p: {
+        "hidden_size": 64, "num_hidden_layers": some(p, 2, 3), "num_attention_heads": 4,
+        "mlp_ratio": some(p, 2, 4), "image_size": 56, "patch_size": 14,
+        "use_swiglu_ffn": some(p, True, False)}],
+    "clip": ["both", "CLIPModel", clip],
+    "siglip": ["both", "SiglipModel", lambda p: {k: v for k, v in clip(p).items() if k != "projection_dim"}],
+    "llava": ["both", "LlavaForConditionalGeneration", llava],
+    "mistral3": ["both", "Mistral3ForConditionalGeneration", mistral3],
+    "gemma3": ["both", "Gemma3ForConditionalGeneration", gemma3],
+    "qwen2_vl": ["both", "Qwen2VLForConditionalGeneration", lambda p: qwen_vl(p, False)],
+    "qwen2_5_vl": ["both", "Qwen2_5_VLForConditionalGeneration", qwen_vl],
+    "qwen3_vl": ["both", "Qwen3VLForConditionalGeneration", qwen3_vl],
+    "llama4": ["both", "Llama4ForConditionalGeneration", llama4],
+    "mllama": ["both", "MllamaForConditionalGeneration", mllama],
+}
+
+
+def class_of(pick, kind, prefix):
+    import transformers
+    if kind not in WANTED:
+        return getattr(transformers, prefix)
+    if prefix.endswith("LMHeadModel"):
+        return getattr(transformers, prefix)
+    end = pick.choice(WANTED[kind])
+    name = prefix + end
+    if name in ("Gemma3Model",):
+        name = "Gemma3TextModel"
+    return getattr(transformers, name)
+
+
+def kept(config):
+    """Without what says nothing of sizes."""
+    noise = {key for key in config if key in NOISE or key.endswith(("_token_id", "_token_index", "dropout"))}
+    return {key: kept(value) if isinstance(value, dict) else value
+            for key, value in config.items() if key not in noise}
+
+
+def case_of(model_type, family, pick):
+    import torch
+    from transformers import CONFIG_MAPPING
+    kind, prefix, sizes = family
+    drawn = sizes(pick)
+    if kind not in ("both", "images"):
+        drawn["pad_token_id"] = 0  # within so few words
+    config = CONFIG_MAPPING[model_type](**drawn)
+    name = class_of(pick, kind, prefix)
+    with torch.device("meta"):
+        model = name(config)
+        model.tie_weights()
+    parameters = {key: value for key, value in model.named_parameters() if value.requires_grad}
+    written = kept(json.loads(config.to_json_string(use_diff=True)))
+    written["model_type"] = model_type
+    written["architectures"] = [name.__name__]
+    shapes = collections.Counter("x".join(map(str, p.shape)) for p in parameters.values())
+    return {"config": written, "parameters": sum(p.numel() for p in parameters.values()),
+            "tensors": len(parameters), "shapes": dict(sorted(shapes.items()))}
+
+
+def main():
+    import common
+    import transformers
+    common.quiet()
+    cases = []
+    for family in FAMILIES:
+        for number in range(CASES_A_FAMILY):
+            pick = random.Random(f"{family} {number}")
+            try:
+                case = case_of(family, FAMILIES[family], pick)
+            except Exception as error:
+                raise RuntimeError(f"{family} {number}: {error}") from error
+            cases.append(dict({"seed": len(cases), "family": family}, **case))
+    common.write(sys.argv[1], {"framework": "transformers", "version": transformers.__version__}, cases)
+
+
+if __name__ == "__main__":
+    main()
