@@ -100,7 +100,7 @@ std::string rates_of(const hardware::KnownDevice& row) {
 std::string links_of(const hardware::KnownNode& row) {
   return ": " + copied_number(row.inside.bandwidth / kGigabytePerSecond) + " GB/s per GPU, " +
          std::to_string(row.outside.count) + " x " +
-         copied_number(row.outside.bandwidth / kGigabitPerSecond) + " Gbit/s per node";
+         copied_number(row.outside.bandwidth / kGigabitPerSecond) + " Gbit/s";
 }
 
 // Returns the first clause of a file's description.

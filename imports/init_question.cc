@@ -266,12 +266,12 @@ questions::Arguments arguments_of(InitQuestion& question) {
                   .low = 1,
                   .high = kMostLaunches,
                   .group = "Job"});
-  list.push_back({.name = "tensors",
-                  .value = &question.tensors,
-                  .help = "in place of MODEL: safetensors, or parameters as torch prints them (" +
-                          std::string(models::kPrintTensors) + ")",
-                  .file = true,
-                  .group = "Job"});
+  list.push_back(
+      {.name = "tensors",
+       .value = &question.tensors,
+       .help = "parameters in place of MODEL: safetensors, or NAME (SHAPE) DTYPE per line",
+       .file = true,
+       .group = "Job"});
   list.push_back({.name = "dtype",
                   .value = &question.dtype,
                   .help = "format (default: the GPU's)",

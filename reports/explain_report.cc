@@ -79,8 +79,7 @@ std::string bound_text(const measure::Bottleneck& bottleneck, const Jitter& jitt
     return text + "communication costs " +
            (little ? "less than 1 %" : share(bottleneck.communication()) + " of each step");
   }
-  return text + share_text(100 * bottleneck.start_up_share) +
-         " of the collectives' time is latency";
+  return text + share_text(100 * bottleneck.start_up_share) + " of collective time is latency";
 }
 
 // Returns one line of a strategy's block: a keyword and its text.
@@ -130,7 +129,7 @@ std::string exchange_lines(const measure::Explained& one, const Cluster& cluster
   const measure::Bottleneck& bottleneck = *one.bottleneck;
   std::string text = line("traffic", traffic_sentence(one.evaluated.plan, metrics)) +
                      line("overlap", overlap_sentence(one.evaluated.plan, metrics)) +
-                     line("bottleneck", bound_text(bottleneck, cluster.jitter)) +
+                     line("bound by", bound_text(bottleneck, cluster.jitter)) +
                      line("at best", seconds_text(metrics.lower_bound) +
                                          " per step for this algorithm, with any fusion");
   if (one.hot_link) text += hot_link_lines(*one.hot_link);
@@ -178,7 +177,7 @@ std::string stages_line(const Scenario& scenario, const Strategy& strategy) {
   for (const measure::Memory& memory : measure::memory_by_stage(scenario, strategy)) {
     text += (text.empty() ? "" : ", ") + measure::gigabytes(memory.total());
   }
-  return line("stages", text + " GB a GPU");
+  return line("stages", text + " GB per GPU");
 }
 
 std::string block(const measure::Explained& one, const Scenario& scenario) {

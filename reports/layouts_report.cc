@@ -90,8 +90,8 @@ Grid ranking_grid(const tune::Layouts& layouts) {
 std::string shortage_of(const tune::Layouts& layouts) {
   const measure::Memory& memory = layouts.given.memory;
   if (memory.available <= 0 || memory.total() <= memory.available) return "";
-  return "the given layout needs " + measure::gigabytes(memory.total()) + " GB a GPU, which has " +
-         measure::gigabytes(memory.available);
+  return "the given layout needs " + measure::gigabytes(memory.total()) +
+         " GB per GPU, which has " + measure::gigabytes(memory.available);
 }
 
 // Returns "computation takes 1.20 s less and bubble takes 100 ms more": the parts that differ most.

@@ -17,7 +17,7 @@ std::string memory_cell(const measure::Memory& memory) {
 }
 
 std::string memory_sentence(const measure::Memory& memory) {
-  std::string text = gigabytes(memory.total()) + " GB a GPU";
+  std::string text = gigabytes(memory.total()) + " GB per GPU";
   if (memory.available > 0) text += " of " + gigabytes(memory.available);
   text += ": weights " + gigabytes(memory.weights) + ", gradients " + gigabytes(memory.gradients) +
           ", optimizer " + gigabytes(memory.optimizer) + ", buffers " + gigabytes(memory.buffers);

@@ -250,7 +250,7 @@ VerbAction add_compare(CLI::App& verb) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   verb.add_option("--figure", options->figure,
-                  "regex whose group is the step time in seconds (default: usual logs)")
+                  "regex, its group the step time in seconds (default: usual logs)")
       ->type_name("REGEX");
   verb.add_flag("--rate", options->rate, "--figure names a rate: more is faster");
   add_format(verb, options->output);

@@ -288,7 +288,7 @@ void expect_writable(const Target& target, const std::string& path) {
   if (target.known && !allowed(target.path, W_OK)) failed(path, errno);
   const std::string folder = folder_of(target.path);
   if (is_replaced(target) && !allowed(folder, W_OK | X_OK)) {
-    if (errno == ENOENT) throw InputError(path + ": there is no folder " + folder);
+    if (errno == ENOENT) throw InputError(path + ": no such folder");
     failed(path, errno);
   }
 }

@@ -561,8 +561,7 @@ bool lay_shaped(Reader& reader, const std::string& type, Laid& laid) {
 }
 
 const ImportFormat kConfig = {
-    "config",
-    "config: Hugging Face's config.json, of most models of text, of text and images, of sound",
+    "config", "config: Hugging Face's config.json, of most models of text, images and sound",
     recognises_config, read_config};
 
 }  // namespace syncline::job::models

@@ -196,9 +196,9 @@ Observed read_list(const std::vector<std::string>& files) {
   const bool flops = guess_products(parameters, observed.warnings);
   const auto trained = std::ranges::count_if(parameters, &Parameter::trained);
   if (const auto frozen = std::ssize(parameters) - trained; frozen > 0) {
-    observed.warnings.push_back(std::to_string(trained) + " parameters are trained and travel, " +
+    observed.warnings.push_back(std::to_string(trained) + " parameters are trained, " +
                                 std::to_string(frozen) +
-                                " are computed with alone; these are left out of the memory");
+                                " frozen: computed, not sent, and left out of the memory");
   }
   observed.workload =
       workload_of(observed.name, "a list of its parameters", tensors_of(parameters, flops));

@@ -90,7 +90,7 @@ class Answer:
                 'style="border:0;resize:vertical"></iframe>')
 
 
-def init(model: Path, *words: Path, node: Optional[Path] = None, gpu: Optional[str] = None,
+def init(model: Optional[Path] = None, *words: Path, node: Optional[Path] = None, gpu: Optional[str] = None,
          gpus: Optional[int] = None, cluster: Optional[Path] = None, net: Optional[str] = None,
          step: Optional[Union[Texts, Mapping[int, float]]] = None, nodes: Optional[int] = None,
          tp: Optional[int] = None, pp: Optional[int] = None, vp: Optional[int] = None,
@@ -100,7 +100,7 @@ def init(model: Path, *words: Path, node: Optional[Path] = None, gpu: Optional[s
          sequence: Optional[int] = None, launch: Optional[int] = None,
          dtype: Optional[str] = None, compiled: Optional[bool] = None,
          fsdp: Optional[bool] = None, zero: Optional[Union[int, str]] = None,
-         recompute: Optional[str] = None) -> Answer:
+         recompute: Optional[str] = None, tensors: Optional[Path] = None) -> Answer:
     """Writes a scenario to begin with: a model, its framework's settings, a kind of machine.
 
     model       an architecture ("gpt2_small"), config.json, .safetensors or a framework's settings
@@ -117,6 +117,7 @@ def init(model: Path, *words: Path, node: Optional[Path] = None, gpu: Optional[s
     fsdp        trains with PyTorch's FSDP2; `zero`: with this stage of DeepSpeed's ZeRO
     recompute   activations: "none", "selective" or "full"
     cluster     a file of measured links, as calibrate makes it
+    tensors     a list of parameters in place of the model: safetensors, or lines that torch prints
 
     rows: the strategies. made: the scenario, for run and tune; json["assumed"]: each guess.
     """
@@ -127,7 +128,7 @@ def init(model: Path, *words: Path, node: Optional[Path] = None, gpu: Optional[s
                 sequence_parallel=sequence_parallel, schedule=schedule,
                 micro_batches=micro_batches, batch=batch, sequence=sequence, launch=launch,
                 dtype=dtype, compiled=compiled, fsdp=fsdp,
-                zero=None if zero is None else str(zero), recompute=recompute)
+                zero=None if zero is None else str(zero), recompute=recompute, tensors=tensors)
 
 
 def run(scenario: Given, *, strategy: Optional[Texts] = None, executor: Optional[str] = None,

@@ -443,7 +443,7 @@ std::string memory_needs(const Scenario& scenario, const Memory& memory) {
   const std::string device =
       scenario.cluster.device.name.empty() ? "the device" : scenario.cluster.device.name;
   std::string text = "with " + optimizer_words(scenario.workload) + " needs " +
-                     gigabytes(memory.total()) + " GB a GPU";
+                     gigabytes(memory.total()) + " GB per GPU";
   if (!memory.counts_activations()) text += " before its activations";
   if (parallel.pipeline > 1) {
     text +=

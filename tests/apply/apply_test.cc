@@ -631,8 +631,8 @@ TEST_F(Emit, TuneWritesTheBestThatCanBeApplied) {
 TEST_F(Emit, NeedsNothingButTorch) {
   EXPECT_EQ(test::imported_by(test::text_of(kScript)),
             (std::set<std::string>{"atexit", "contextlib", "datetime", "functools", "hashlib",
-                                   "itertools", "math", "os", "queue", "sys", "torch", "threading",
-                                   "torch.distributed", "types"}));
+                                   "importlib", "itertools", "math", "os", "queue", "sys", "torch",
+                                   "threading", "torch.distributed", "types"}));
 }
 
 }  // namespace

@@ -52,8 +52,8 @@ TEST(Buckets, AreATableForPeople) {
 TEST(Explain, TellsTrafficOverlapBoundAndAdvice) {
   const std::string text = test::syncline_out({"explain", kScenarios + "overlap_streams.json"});
   EXPECT_TRUE(test::says(text, "(a) one stream", "19 collectives per step: 19 buckets",
-                         "everything runs on one stream", "bottleneck", "at best",
-                         "(overlap: true)", "changes the training"));
+                         "everything runs on one stream", "bound by", "at best", "(overlap: true)",
+                         "changes the training"));
 }
 
 TEST(Explain, AdvisesInTheFrameworksKeys) {
@@ -107,7 +107,7 @@ Bottlenecks bottlenecks_at(double gbps, double overhead_us) {
   const test::Scratch scratch;
   const std::string path = scratch.path("first.json");
   test::write_text(path, root.dump());
-  return {word_after(test::syncline_out({"explain", path}), "bottleneck  "),
+  return {word_after(test::syncline_out({"explain", path}), "bound by  "),
           word_after(test::syncline_out({"tune", path}), "Bottleneck: ")};
 }
 
@@ -126,8 +126,7 @@ TEST(Explain, AgreesWithTuneOnWhatBinds) {
 TEST(Explain, TellsTheHostsOverheadApart) {
   const std::string text =
       test::syncline_out({"explain", kScenarios + "published/paddle_fleet_2019.json"});
-  EXPECT_TRUE(
-      test::says(text, "bottleneck  computation", "overhead  3.107 ms per step on the host"));
+  EXPECT_TRUE(test::says(text, "bound by  computation", "overhead  3.107 ms per step on the host"));
 }
 
 // Waits for the slowest rank are measured by nobody, unless the scenario says how ranks differ.
@@ -138,11 +137,11 @@ TEST(Explain, SaysThatWaitsForSlowerRanksAreAssumed) {
       {"init", "vit_l_16", "--compiled", "--node", "dgx-h100", "--nodes", "1024", "-o", path});
   const std::vector<std::string> explain{"explain", path, "--strategy", "DDP's default"};
   const std::string guessed = test::syncline_out(explain);
-  EXPECT_EQ(word_after(guessed, "bottleneck  "), "stragglers") << guessed;
+  EXPECT_EQ(word_after(guessed, "bound by  "), "stragglers") << guessed;
   EXPECT_TRUE(test::says(guessed, "That ranks differ by 2.0 % is assumed"));
   const std::string given =
       test::syncline_out(test::joined(explain, {"--set", "cluster.jitter.relative=0.02"}));
-  EXPECT_EQ(word_after(given, "bottleneck  "), "stragglers") << given;
+  EXPECT_EQ(word_after(given, "bound by  "), "stragglers") << given;
   EXPECT_TRUE(test::lacks(given, "is assumed"));
 }
 

@@ -248,7 +248,7 @@ TEST(ScenarioOption, FilesThatAreWrittenAreNamed) {
   EXPECT_EQ(ran.err, "syncline: wrote " + svg + " and " + csv + "\n");
   const auto missing =
       syncline_run({"tune", kFirst, "--python", scratch.path("no/such/x.py"), "--emit", "pytorch"});
-  EXPECT_TRUE(test::refused(missing, "there is no folder"));
+  EXPECT_TRUE(test::refused(missing, "no such folder"));
   EXPECT_EQ(missing.out, "");  // before the work
 }
 

@@ -458,7 +458,7 @@ TEST(Init, WrongProductsNameTheNumbers) {
   }
   const std::pair<const char*, const char*> settings[] = {
       {"--tensor-model-parallel-size 2 --micro-batch-size 3 --global-batch-size 16",
-       "a step of 16 samples is no multiple of 3 a micro-batch x 4"},
+       "a step of 16 samples is no multiple of 3 per micro-batch x 4"},
       {"--tensor-model-parallel-size 3 --micro-batch-size 1 --global-batch-size 32",
        "is 3 ranks, which do not divide the cluster's 8"},
       {"nowhere.sh", "nowhere.sh: no settings that are known"}};

@@ -484,7 +484,7 @@ TEST_F(TensorList, FrozenParametersHaveNoGradient) {
   EXPECT_EQ(tensors[0]["name"], "b.lora_A.weight");
   EXPECT_DOUBLE_EQ(flops_of(*observed.workload, "forward_flops"), 2048.0 * (8 + 16 + 4 + 32));
   EXPECT_DOUBLE_EQ(flops_of(*observed.workload, "backward_flops"), 2048.0 * (2 * 4 + 32));
-  EXPECT_TRUE(test::any_contains(observed.warnings, "1 parameters are trained and travel, 3 are"));
+  EXPECT_TRUE(test::any_contains(observed.warnings, "1 parameters are trained, 3 frozen"));
 }
 
 TEST_F(TensorList, WhatIsNoneIsRefused) {

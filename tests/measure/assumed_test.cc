@@ -18,7 +18,7 @@ using Assumed = std::vector<std::pair<std::string, Json>>;
 
 void add_channels(const std::string& notes, Assumed& assumed) {
   const std::regex words(
-      "compute capability (\\d+)( with NVSwitch)?, channels: (\\d+) of (\\S+) GB/s inside a node "
+      "compute capability (\\d+)( with NVSwitch)?, (\\d+) channels? of (\\S+) GB/s inside a node "
       "and (\\S+) GB/s across");
   std::smatch said;
   if (!std::regex_search(notes, said, words)) return;

@@ -312,7 +312,7 @@ TEST(Memory, WhatDoesNotFitIsSaidFirst) {
   const Scenario ddp = test::parsed(scenario);
   const std::string shortage = shortage_of(scenario);
   EXPECT_TRUE(contains(
-      shortage, "with Adam (assumed) needs 160 GB a GPU before its activations, T4 has 16 GB"))
+      shortage, "with Adam (assumed) needs 160 GB per GPU before its activations, T4 has 16 GB"))
       << shortage;
   EXPECT_TRUE(contains(shortage, "'FSDP2' needs ")) << shortage;
   EXPECT_TRUE(shortage.ends_with(" GB and fits: syncline tune m.json --emit fsdp")) << shortage;
@@ -320,7 +320,7 @@ TEST(Memory, WhatDoesNotFitIsSaidFirst) {
   add(larger, "pytorch", "{}");
   const std::string many = shortage_of(larger);
   EXPECT_TRUE(many.ends_with("the least of all that was tried, and does not fit either")) << many;
-  EXPECT_TRUE(contains(many, "needs 1400 GB a GPU before")) << many;
+  EXPECT_TRUE(contains(many, "needs 1400 GB per GPU before")) << many;
   EXPECT_TRUE(test::any_contains(warnings_of(ddp), "does not fit: with Adam"));
   scenario["cluster"]["device"]["memory_gbytes"] = 192;
   EXPECT_EQ(shortage_of(scenario), "");

@@ -239,8 +239,8 @@ TEST(Warnings, FirstStepsOfSeveralStrategiesAreOneLine) {
                                       {"config", {{"bucket_cap_mb", cap}}}});
   }
   const auto warnings = warnings_in(scenario);
-  EXPECT_EQ(count_of(warnings, {"strategies 'cap 1' and 'cap 4': the first step of a training",
-                                "in one bucket, up to "}),
+  EXPECT_EQ(count_of(warnings, {"strategies 'cap 1' and 'cap 4': the first step sums",
+                                "in one bucket (up to "}),
             1)
       << Json(warnings).dump(1);
 }

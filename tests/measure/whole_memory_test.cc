@@ -150,7 +150,7 @@ TEST(WholeMemory, WhatDoesNotFitIsSaidWithWhatWould) {
   EXPECT_EQ(shortage(memory.total() + 1), "");
   const std::string full = shortage(memory.total() - 1);
   EXPECT_TRUE(contains(full, "'m' with Adam needs " + gigabytes(memory.total()) +
-                                 " GB a GPU in stage 0 of 4, " + gigabytes(memory.activations) +
+                                 " GB per GPU in stage 0 of 4, " + gigabytes(memory.activations) +
                                  " of them activations, D has "))
       << full;
   EXPECT_TRUE(contains(full, " needs ") && contains(full, " GB and fits: ")) << full;

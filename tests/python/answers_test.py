@@ -427,7 +427,8 @@ class Arguments(unittest.TestCase):
         for verb, table in json.loads(syncline._core.arguments()).items():
             function = getattr(syncline, verb)
             given = {argument["name"]: argument["default"] for argument in table
-                     if argument["default"] is not None and argument["name"] != "grain"}
+                     if argument["default"] is not None
+                     and argument["name"] not in ("grain", "jobs")}
             words, options = self.ASKED.get(verb, ((FIRST,), {}))
             if verb == "validate":  # what it measures differs
                 given["repeats"] = 1

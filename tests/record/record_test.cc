@@ -69,7 +69,7 @@ TEST(RecordVerb, WritesTheSame) {
 
 TEST(RecordVerb, NamesAFileThatCannotBeWritten) {
   EXPECT_TRUE(
-      test::failed(test::syncline_run({"record", "-o", "/nowhere/own.py"}), 3, "/nowhere/own.py"));
+      test::failed(test::syncline_run({"record", "-o", "/nowhere/own.py"}), 2, "/nowhere/own.py"));
 }
 
 TEST(RecordVerb, NeedsNothingButTorch) {

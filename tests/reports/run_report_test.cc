@@ -315,7 +315,7 @@ TEST(MemoryText, SaysWhatThereIsWhereItIsTooLittle) {
   EXPECT_EQ(memory_cell(large), "1230 GB");
   EXPECT_EQ(
       memory_sentence(of(16e9)),
-      "128 GB a GPU of 16: weights 32, gradients 32, optimizer 64, buffers 0; activations are "
+      "128 GB per GPU of 16: weights 32, gradients 32, optimizer 64, buffers 0; activations are "
       "not counted");
   EXPECT_EQ(memory_json(of(16e9)).at("fits"), false);
   EXPECT_FALSE(memory_json(of(0)).contains("fits"));
@@ -335,7 +335,7 @@ constexpr const char* kScenario = R"({
 // The first line under the title.
 TEST(MemoryText, WhatDoesNotFitComesFirst) {
   const std::string why =
-      "'ddp' with Adam (assumed) needs 4 GB a GPU before its "
+      "'ddp' with Adam (assumed) needs 4 GB per GPU before its "
       "activations, a small one has 3 GB";
   const input::Document document = input::document_from_text("m", kScenario);
   measure::StudyOptions options;
