@@ -228,8 +228,10 @@ TEST_F(Files, AreTriedBeforeTheWork) {
   EXPECT_NO_THROW(expect_writable(path("new")));
   EXPECT_EQ(text_of(path("x")), "old");
   EXPECT_EQ(entries(), 1u);
+  EXPECT_THROW(expect_writable(path("none/x")), InputError);
+  EXPECT_THROW(write_file(path("none/x"), "x"), InputError);
   for (const std::string& wrong :
-       {path("none/x"), scratch_.folder(), path("x/y"), std::string(), path("x") + "/"}) {
+       {scratch_.folder(), path("x/y"), std::string(), path("x") + "/"}) {
     EXPECT_THROW(expect_writable(wrong), MachineError) << wrong;
     EXPECT_THROW(write_file(wrong, "x"), MachineError) << wrong;
   }

@@ -204,7 +204,7 @@ TEST(Megatron, SaysWhatItRefuses) {
                                        {R"({"ddp-bucket-sise": 2})", "ddp-bucket-size"}});
   const std::string batches =
       R"({"micro-batch-size": 2, "global-batch-size": 24})";  // 24 / (2 * 3)
-  EXPECT_TRUE(contains(kMegatron.refusal(batches, workload), "4 micro-batches a step"));
+  EXPECT_TRUE(contains(kMegatron.refusal(batches, workload), "4 micro-batches per step"));
   workload.micro_batches = 4;
   EXPECT_EQ(kMegatron.refusal(batches, workload), "");
   EXPECT_TRUE(
