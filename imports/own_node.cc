@@ -203,12 +203,16 @@ const KnownDevice& device_named(const std::string& name);
 // Ahead of "NCCL INFO" in a line.
 constexpr std::size_t kLongestPrefix = 400;
 
-// Words of a line, without a terminal's colours.
-std::vector<std::string> cells_of(std::string line) {
-  for (auto at = line.find('\x1b'); at != line.npos; at = line.find('\x1b', at)) {
-    line.erase(at, line.find('m', at) - at + 1);
+// Returns the words of a line, without a terminal's colours.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::string plain;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    if (line[at] == '\x1b')
+      at = std::min(line.find('m', at), line.size());  // the code's end
+    else
+      plain += line[at];
   }
-  std::istringstream words(line);
+  std::istringstream words(plain);
   std::vector<std::string> cells;
   for (std::string word; words >> word && cells.size() < kMostValues;) cells.push_back(word);
   return cells;
