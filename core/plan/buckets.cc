@@ -46,8 +46,8 @@ OnWire on_wire(const compress::Codec* codec, const Tensor& tensor) {
   return {codec->wire, codec->encoded_bytes(tensor.elements, tensor.elements)};
 }
 
-// Returns the tensor with which a gradient is ready: itself, the last one of its segment, or the last
-// of all.
+// Returns the tensor with which a gradient is ready: itself, the last one of its segment, or the
+// last of all.
 int arrives_with(int tensor, const Strategy& strategy, int last) {
   if (strategy.after_passes) return last;
   if (strategy.pieces.empty()) return tensor;

@@ -224,7 +224,8 @@ TEST(Megatron, FlagsAreAJob) {
                             {"overlap-grad-reduce": true, "use-distributed-optimizer": true}})"));
   EXPECT_TRUE(assumes(job, "a vocabulary of 128256"));
   EXPECT_TRUE(assumes(job, "what is left out: --delay-wgrad-compute"));
-  EXPECT_TRUE(assumes(job, "what Megatron does not have: --foo, --swiglue (did you mean 'swiglu'?)"));
+  EXPECT_TRUE(
+      assumes(job, "what Megatron does not have: --foo, --swiglue (did you mean 'swiglu'?)"));
   EXPECT_FALSE(assumes(job, "--lr"));
 }
 

@@ -92,7 +92,8 @@ TEST(Verdict, MeasuredStepsSayWhetherItIsTheNetwork) {
   measure::Report report = report_of({row("momentum", 1), row("dgc", 1.467)});
   report.network = {.given = 100, .carried = 20};
   EXPECT_TRUE(verdict(report).starts_with(
-      "It is the network in part: of the baseline's 372 ms per step 178 ms wait for it. As measured, "
+      "It is the network in part: of the baseline's 372 ms per step 178 ms wait for it. As "
+      "measured, "
       "a port between nodes carries 20 Gbit/s, 20.0 % of the 100 that it is given."))
       << verdict(report);
   report.network->carried = 263;
