@@ -614,8 +614,10 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
 }
 
 Changes changes(const Json& config, const Cluster& cluster) {
-  const std::int64_t stage =
-      config.contains("zero_optimization") ? config["zero_optimization"].value("stage", 0) : 0;
+  const Json given = config.value("zero_optimization", Json::object());
+  const std::int64_t stage = given.value("stage", 0);
+  // DeepSpeed 0.19 refuses MiCS: only a job that has it, of an older version, is offered it.
+  const bool mics = given.contains("mics_shard_size");
   Changes changes;
   if (stage == 0) {
     changes.push_back({ChangeKind::kRounding, {{"communication_data_type", "fp16"}}});
@@ -633,6 +635,7 @@ Changes changes(const Json& config, const Cluster& cluster) {
   }
   for (const std::int64_t group : groups_below(cluster)) {
     for (const bool hpz : {true, false}) {
+      if (!hpz && !mics) continue;
       changes.push_back({ChangeKind::kHierarchy,
                          {{"zero_optimization",
                            {{"stage", 3},

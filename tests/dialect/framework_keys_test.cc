@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "formats/dialect/changes.h"
 #include "formats/dialect/dialects.h"
 #include "tests/support/readings.h"
 
@@ -107,6 +108,24 @@ TEST(FrameworkKeys, OnesThatTheNewestVersionRefusesAreNamed) {
   EXPECT_TRUE(contains(said_of(zero, "mics_shard_size", 2), "refuses: mics_shard_size"));
   EXPECT_TRUE(contains(said_of(read_lists()[4], "amp", Json{{"enabled", false}}),
                        "deepspeed 0.19.8 has no longer"));
+}
+
+// A job of an older version that has such a key may change it; no other is offered one.
+TEST(FrameworkKeys, OnesThatTheNewestVersionRefusesAreNotOffered) {
+  const Cluster cluster = test::cluster_of(2, 4);
+  const auto offers = [&](const Json& zero) {
+    const Json config{{"zero_optimization", zero}};
+    bool found = false;
+    for (const auto& change : deepspeed_dialect().changes(config, cluster)) {
+      const Json own = change.patch.value("zero_optimization", Json::object());
+      for (const std::string& key : key_list("deepspeed.zero_optimization").removed) {
+        found = found || (own.contains(key) && !own[key].is_null());
+      }
+    }
+    return found;
+  };
+  for (const int stage : {0, 1, 2, 3}) EXPECT_FALSE(offers({{"stage", stage}})) << stage;
+  EXPECT_TRUE(offers({{"stage", 3}, {"mics_shard_size", 2}}));
 }
 
 }  // namespace
