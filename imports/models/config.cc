@@ -341,19 +341,14 @@ std::string type_of_class(std::string name) {
 }
 
 [[noreturn]] void fail_unknown(Reader& reader, const std::string& name) {
-  std::string names;
-  const auto add = [&](std::string_view type) {
-    names += (names.empty() ? "" : ", ") + std::string(type);
-  };
-  for (const ModelType& type : kTypes) add(type.name);
+  std::vector<std::string> names;
+  for (const ModelType& type : kTypes) names.emplace_back(type.name);
   for (const auto* rows : {&decoders(), &encoders(), &towers()}) {
-    for (const Family& family : *rows) add(family.type);
+    for (const Family& family : *rows) names.emplace_back(family.type);
   }
-  reader.fail("model_type",
-              "'" + name +
-                  "' is not known; `syncline init --tensors FILE` takes what torch prints of any "
-                  "model (--help); known: " +
-                  names);
+  reader.fail("model_type", "'" + name + "' is not known" + did_you_mean(name, names) +
+                                "; `syncline init --tensors FILE` takes what torch prints by `" +
+                                std::string(kPrintTensors) + "`");
 }
 
 // Returns the model's type, of those that are known: its model_type's, or its class's.

@@ -458,7 +458,7 @@ namespace {
 
 // Returns the same job with fewer micro-batches per step and the same remainder over its pipeline;
 // nullopt if they are few. All beyond the first few take equal times, whatever input is off.
-std::optional<Scenario> shorten_text(const Scenario& scenario) {
+std::optional<Scenario> shorten_job(const Scenario& scenario) {
   constexpr std::int64_t kFew = 256;
   const std::int64_t stages = scenario.workload.parallel.pipeline;
   const std::int64_t given = scenario.workload.micro_batches;
@@ -472,7 +472,7 @@ std::optional<Scenario> shorten_text(const Scenario& scenario) {
 }  // namespace
 
 Sensitivity Uncertainties::sensitivity(const Strategy& strategy) {
-  if (const auto shorter = shorten_text(scenario_)) {
+  if (const auto shorter = shorten_job(scenario_)) {
     return Uncertainties(*shorter, fit_errors_).sensitivity(strategy);
   }
   Sensitivity sensitivity;

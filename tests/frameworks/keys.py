@@ -135,32 +135,8 @@ def accelerate_lists():
             "accelerate.megatron_lm_config": fields(MegatronLMPlugin)}
 
 
-def lightning_lists():
-    from lightning.pytorch import Trainer, strategies
-
-    return {"lightning.trainer": parameters(Trainer.__init__),
-            "lightning.DDPStrategy": parameters(strategies.DDPStrategy.__init__),
-            "lightning.FSDPStrategy": parameters(strategies.FSDPStrategy.__init__),
-            "lightning.DeepSpeedStrategy": parameters(strategies.DeepSpeedStrategy.__init__)}
-
-
-def torchtitan_lists():
-    try:
-        from torchtitan.config import JobConfig
-    except ImportError:
-        from torchtitan.config_manager import JobConfig
-
-    keys = {}
-    for section in dataclasses.fields(JobConfig):
-        kind = section.type if dataclasses.is_dataclass(section.type) else section.default_factory
-        if dataclasses.is_dataclass(kind):
-            keys.update({f"{section.name}.{one}": value for one, value in fields(kind).items()})
-    return {"torchtitan": keys}
-
-
 FRAMEWORKS = {"torch": torch_lists, "deepspeed": deepspeed_lists, "megatron-core": megatron_lists,
-              "transformers": transformers_lists, "accelerate": accelerate_lists,
-              "lightning": lightning_lists, "torchtitan": torchtitan_lists}
+              "transformers": transformers_lists, "accelerate": accelerate_lists}
 MARKS = ("modelled", "harmless", "matters")
 
 
