@@ -1,5 +1,5 @@
-// Frameworks whose models are Megatron's: NeMo's megatron_gpt_config.yaml and gpt-neox' YAML.
-// Sources: NVIDIA/NeMo 000316c8 (megatron_base_model.py), apex (distributed_fused_adam.py),
+// Frameworks with Megatron's models: NeMo's megatron_gpt_config.yaml and gpt-neox' YAML. Sources:
+// NVIDIA/NeMo 000316c8 (megatron_base_model.py), apex (distributed_fused_adam.py),
 // EleutherAI/gpt-neox (neox_arguments/arguments.py, neox_args.py, deepspeed_args.py).
 #include <algorithm>
 #include <array>

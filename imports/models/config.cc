@@ -17,7 +17,7 @@
 namespace syncline::job::models {
 namespace {
 
-// What makes up the whole in equal parts.
+// Returns `part`; fails if it does not divide `whole`.
 std::int64_t dividing(Reader& reader, const char* key, std::int64_t part, std::int64_t whole,
                       const char* of_what) {
   if (whole % part == 0) return part;
@@ -25,7 +25,7 @@ std::int64_t dividing(Reader& reader, const char* key, std::int64_t part, std::i
                        std::to_string(whole) + of_what);
 }
 
-// Heads share the hidden width, but for those that have one of their own.
+// Returns the number of heads. They share the hidden width unless they have a width of their own.
 std::int64_t heads(Reader& reader, const char* key, std::int64_t hidden, bool own_width) {
   const std::int64_t count = size(reader, key, operators::kMostHeads);
   return own_width ? count : dividing(reader, key, count, hidden, " hidden values");
@@ -108,14 +108,14 @@ Json glm(Reader& reader) {
 }
 Json glm4(Reader& reader) { return with(glm(reader), {{"norms", "both"}}); }
 
-// Experts of `inner` each, of which a token goes to some.
+// Adds experts by these keys: their number, their width, and how many a token goes to.
 void add_experts(Reader& reader, const char* count, const char* inner, Json& shape) {
   shape["experts"] = size(reader, count, kMostExperts);
   shape["experts_per_token"] = size(reader, "num_experts_per_tok", kMostExperts);
   shape["expert_inner"] = size(reader, inner, operators::kMostInner);
 }
 
-// Experts in every layer alone are known.
+// Fails unless all layers have experts.
 void expect_experts_everywhere(Reader& reader) {
   if (size_or(reader, "decoder_sparse_step", 1, operators::kMostLayers) != 1) {
     reader.fail("decoder_sparse_step", "only 1 is known: experts in every layer");
@@ -303,7 +303,7 @@ bool is_one_of(const std::vector<Family>& rows, std::string_view type) {
   return std::ranges::find(rows, type, &Family::type) != rows.end();
 }
 
-// The first class that `architectures` names; "" where there is none.
+// Returns the first class in `architectures`; empty: none.
 std::string class_in(Reader& reader) {
   if (!given(reader, "architectures")) return {};
   const Json& classes = reader.json()["architectures"];
@@ -311,7 +311,7 @@ std::string class_in(Reader& reader) {
   return named ? classes.front().get<std::string>() : std::string();
 }
 
-// A name of letters and digits alone, small.
+// Returns the letters and digits of a name, in lower case.
 std::string plain(std::string_view name) {
   std::string letters;
   for (const char c : name) {
@@ -392,7 +392,7 @@ std::string name_of(Reader& reader, const std::string& file, const std::string& 
   return telling ? folder : type;
 }
 
-// What a model ends with, by its class. A file without one is of the language model, if it
+// Returns a model's head by its class. A file without a class is of the language model, if it
 // `decodes`.
 End end_of(const std::string& name, bool decodes) {
   for (const char* end : {"ForSequenceClassification", "ForImageClassification"}) {
@@ -408,7 +408,7 @@ bool known_end(const std::string& name) {
   return name.empty() || name.ends_with("Model") || end_of(name, false) != End::kNone;
 }
 
-// Says what of a class is not read.
+// Warns of parts of a class that are not read.
 void say_parts(Reader& reader, const std::string& name, std::vector<std::string>& warnings) {
   if (!known_end(name)) warnings.push_back("the head of " + name + " is left out");
   if (given(reader, "quantization_config")) {
@@ -418,7 +418,7 @@ void say_parts(Reader& reader, const std::string& name, std::vector<std::string>
   }
 }
 
-// Leaves out what the checkpoint does not have, and says what of it is not read.
+// Removes the head that the checkpoint lacks, and warns of parts that are not read.
 void take_parts(Reader& reader, const ModelType& type, Json& shape,
                 std::vector<std::string>& warnings) {
   const std::string name = class_in(reader);
@@ -433,11 +433,11 @@ bool recognises_config(const Head& head) {
   const std::size_t first = head.bytes.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || head.bytes[first] != '{') return false;
   const auto says = [&](const char* key) { return head.bytes.find(key) != std::string::npos; };
-  // `architectures` stands first where labels fill more than the head.
+  // If labels fill more than the head, `architectures` comes first.
   return says("\"model_type\"") || says("\"architectures\"");
 }
 
-// Lays down what an architecture of the catalogue has, in the order of use.
+// Adds the parameters of an architecture of the catalogue, in the order of use.
 void append_generated(const Json& shape, Laid& laid) {
   Json own = shape;
   if (laid.end != End::kWords) own["tied"] = true;  // no head of its own

@@ -11,7 +11,7 @@ std::int64_t heads_in(Reader& reader, const char* key = "num_attention_heads") {
   return size(reader, key, operators::kMostHeads);
 }
 
-// What tells one decoder from another.
+// Features that differ between decoders.
 struct Plan {
   std::int64_t layers, hidden, words;
   std::int64_t inner = 4 * hidden;
@@ -174,7 +174,7 @@ void bloom(Reader& reader, Laid& laid) {
              .tied = flag_or(reader, "tie_word_embeddings", true)});
 }
 
-// Of "falcon" and its older name "RefinedWebModel".
+// Lays "falcon", or its older name "RefinedWebModel".
 void falcon(Reader& reader, Laid& laid) {
   const auto either = [&](const char* key, const char* old) {
     return given(reader, key) ? key : old;
@@ -268,7 +268,7 @@ void nemotron(Reader& reader, Laid& laid) {
   lay(laid, plan);
 }
 
-// A mixture whose experts stand in two tensors.
+// Lays a mixture that stores its experts in two stacked tensors.
 void lay_stacked(Laid& laid, const std::string& experts, std::int64_t count, std::int64_t hidden,
                  std::int64_t inner, double share, bool bias) {
   laid.add(experts + "gate_up_proj", {count, hidden, 2 * inner}, share);
@@ -277,7 +277,7 @@ void lay_stacked(Laid& laid, const std::string& experts, std::int64_t count, std
   if (bias) laid.add(experts + "down_proj_bias", {count, hidden});
 }
 
-// The share of a mixture's experts that a token goes to.
+// Returns the share of a mixture's experts that a token goes to.
 double share_of(Reader& reader, std::int64_t experts) {
   const std::int64_t of_a_token = size(reader, "num_experts_per_tok", experts);
   return static_cast<double>(of_a_token) / static_cast<double>(experts);
@@ -304,7 +304,7 @@ void gpt_oss(Reader& reader, Laid& laid) {
   laid.head("lm_head", plan.words, plan.hidden, flag_or(reader, "tie_word_embeddings", false));
 }
 
-// Experts, where every so many layers have them.
+// Lays a model with experts in every `interleave_moe_layer_step`-th layer.
 void llama4_text(Reader& reader, Laid& laid) {
   Plan plan = usual(reader);
   group_heads(reader, plan);

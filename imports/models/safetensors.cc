@@ -93,8 +93,8 @@ std::vector<std::string_view> parts_of(std::string_view name) {
   }
 }
 
-// Parts of names in the order in which models use what they name; a part takes the rank of the
-// first row that it contains, and `kLayers` where there is none.
+// Parts of names in the order of use. A part takes the rank of the first row that it contains, else
+// `kLayers`.
 constexpr int kLayers = 50;
 constexpr std::pair<int, std::string_view> kRanks[] = {
     {0, "wte embed_tokens word_emb cls_token class_token"},

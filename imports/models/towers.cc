@@ -9,7 +9,7 @@
 namespace syncline::job::models {
 namespace {
 
-// What transformers takes for keys that a part's config leaves out.
+// Defaults of transformers for keys that a part's config leaves out.
 struct Usual {
   std::string_view type;
   const char* keys;
@@ -70,7 +70,7 @@ constexpr auto kUsual = std::to_array<Usual>({
          "num_local_experts": 16})"},
 });
 
-// A part of a config with what it leaves out; the reader must not outlive it.
+// A part of a config with defaults for missing keys; the reader must not outlive it.
 struct Part {
   Part(Reader& whole, const char* key, std::string_view usual_type)
       : json(Json::object()), file(whole.file()), place(whole.place_of(key)) {
