@@ -29,7 +29,7 @@ Path path_of(const std::string& name) {
   return path;
 }
 
-// The module that a pattern names of a parameter's path; nothing where it does not hold it.
+// Returns the module of a parameter's path that matches the pattern; empty: none does.
 Path module_of(const Path& pattern, const Path& parameter) {
   if (parameter.size() <= pattern.size()) return {};
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -141,9 +141,9 @@ void find_reach(const std::set<Path>& modules, const Workload& workload, Unit& u
   }
 }
 
-// Units in the order in which they are complete. A parameter belongs to the innermost module that
-// is wrapped. The root keeps its parameters for the backward pass (torch resets what it was given
-// for the root), and so do the units that `not_resharded` names.
+// Returns units in the order of their completion. A parameter belongs to the innermost wrapped
+// module. The root keeps its parameters for the backward pass (torch resets the root's setting),
+// and so do the units that `not_resharded` names.
 std::vector<Unit> units_of(Reader& config, const Workload& workload, Reading& reading) {
   const auto patterns = read_patterns(config, "units", workload);
   std::vector<Path> module(workload.tensors.size());
@@ -227,7 +227,7 @@ void check_units(Reader& config, const std::vector<std::vector<int>>& units, std
   }
 }
 
-// Padding is sent too: the parameter that costs most by it is named where that counts.
+// Notes the parameter that costs most by its padding, if that counts: padding is sent too.
 void note_padding(const Reading& reading, const Workload& workload,
                   std::vector<std::string>& notes) {
   Bytes all = 0;
@@ -360,7 +360,7 @@ const char* formats_key(std::int64_t version) {
   return version == 1 ? "mixed_precision" : "mp_policy";
 }
 
-// Of the widest gradient.
+// Returns the bytes per element of the widest gradient.
 int own_bytes(const Workload& workload) {
   Bytes widest = 0;
   for (const Tensor& tensor : workload.tensors) widest = std::max(widest, size_of(tensor.dtype));
@@ -403,8 +403,8 @@ void read_formats(Reader& config, std::int64_t version, const Workload& workload
 // Parameters lie in shards, a unit a bucket, over `shards` ranks.
 void share_parameters(const std::vector<Unit>& units, int shards, const Cluster& cluster,
                       bool across_last, Strategy& strategy) {
-  // Parameters are gathered in their own format, whatever their gradients are summed in. Without
-  // buckets of their own all but the last are gathered again.
+  // Parameters are gathered in their own format, even if gradients are summed in another. Without
+  // buckets of their own, all but the last are gathered again.
   const bool last =
       !units.empty() && units.back().stays && std::ranges::count(units, true, &Unit::stays) == 1;
   const bool apart = strategy.fusion.sum_format || strategy.traits.buckets.in_turn;
@@ -433,9 +433,9 @@ void note_one_unit(Reader& config, const Workload& workload, Reading& reading) {
   }
 }
 
-// FSDP2 pads the rows of a parameter. FSDP1 pads the end of a unit where it is cut in shards; with
-// use_orig_params each parameter begins at 16 bytes of what the passes use, and the unit is padded
-// though nothing is cut (torch 2.6, FlatParamHandle._init_flat_param_and_metadata).
+// Sets the padding. FSDP2 pads the rows of a parameter. FSDP1 pads the end of a sharded unit. With
+// use_orig_params each parameter begins at 16 bytes in the format of the passes, and units are
+// padded even if not sharded (torch 2.6, FlatParamHandle._init_flat_param_and_metadata).
 void pad(std::int64_t version, int shards, bool cut, bool aligned, const Workload& workload,
          Strategy& strategy) {
   if (version == 2) {
@@ -532,8 +532,8 @@ Path common_module(const std::vector<int>& tensors, const Workload& workload) {
   return common;
 }
 
-// The root's parameters: of the units that are not gathered again the one with parameters from
-// everywhere, or the last. Nothing where all are, or none.
+// Returns the root's parameters: of the units that are not gathered again, the one with parameters
+// from everywhere, or the last. Empty if all units are gathered again, or none.
 std::vector<int> root_of(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                          const Workload& workload) {
   if (buckets.empty()) return {};

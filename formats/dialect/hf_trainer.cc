@@ -30,8 +30,8 @@ bool given(Reader& config, const char* key) {
   return value != nullptr && !value->is_null() && *value != "" && *value != Json::array();
 }
 
-// The Trainer hands its arguments to accelerate, which passes on to DistributedDataParallel what
-// differs from its own defaults (KwargsHandler.to_kwargs): a cap of 25 is not among that.
+// Reads the cap. Accelerate passes on to DistributedDataParallel only arguments that differ from
+// its own defaults (KwargsHandler.to_kwargs): no cap of 25.
 void read_cap(Reader& config, const Workload& workload, Json& arguments,
               std::vector<std::string>& notes) {
   if (!given(config, "ddp_bucket_cap_mb")) return;
@@ -121,7 +121,7 @@ Json in_arguments(const Json& ddp, const Workload& workload) {
   return config;
 }
 
-// It splits what it compiles, and knows neither a list nor torch's variable.
+// Returns true if the Trainer can express this, without caps per bucket and optimize_ddp.
 bool has_words(const Json& ddp) {
   const bool whole = ddp.contains("torch_compile") && ddp["torch_compile"]["optimize_ddp"] == false;
   return !whole && !ddp.contains("bucket_cap_mb_list") &&

@@ -20,7 +20,7 @@ bool all_digits(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// "01-03": 1 to 3, each of as many digits as the first has.
+// Range of numbers "01-03": 1 to 3, padded to the digits of the first.
 struct Numbers {
   int first = 0;
   int last = 0;
@@ -44,7 +44,7 @@ Numbers numbers_of(std::string_view range) {
   return {std::stoi(first), std::stoi(last), first.size()};
 }
 
-// Parts between commas that stand in no bracket.
+// Returns the parts between commas that are in no bracket.
 std::vector<std::string_view> parts_of(std::string_view list) {
   std::vector<std::string_view> parts;
   std::size_t begin = 0;

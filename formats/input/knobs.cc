@@ -50,7 +50,7 @@ bool is_sparse(const Compression& compression) {
   return codec != nullptr && codec->sparse;
 }
 
-// What each codec's row of the table says that it takes.
+// Returns the keys that each codec takes, by its row of the table.
 std::vector<Brings> brought_by_codecs() {
   std::vector<Brings> rows;
   for (const compress::Codec& codec : compress::codecs()) {
@@ -104,7 +104,7 @@ std::string ramp_words(const Compression& compression) {
   return text;
 }
 
-// What a candidate of `tune` does, in the words of its names.
+// Words for the names of `tune`'s candidates.
 
 std::string stream_words(const Strategy& strategy) {
   return std::to_string(strategy.streams) + (strategy.streams == 1 ? " stream" : " streams");
@@ -421,7 +421,7 @@ const KnobTable<ComputeFusion>& compute_fusion_knobs() {
 
 namespace {
 
-// How payloads travel: streams, collectives, buckets, what is sent how often.
+// Returns the knobs of transport: streams, collectives, buckets, and how often they are sent.
 std::vector<Knob<Strategy>> transport_knobs() {
   using S = Strategy;
   return {
@@ -461,7 +461,7 @@ std::vector<Knob<Strategy>> transport_knobs() {
           .varied(averaging_words)};
 }
 
-// In which collectives gradients and parameters are exchanged.
+// Returns the knobs of the collectives that exchange gradients and parameters.
 std::vector<Knob<Strategy>> exchange_knobs() {
   using S = Strategy;
   return {

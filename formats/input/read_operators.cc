@@ -74,7 +74,7 @@ void read_experts(Reader& reader, operators::TransformerShape& shape) {
   }
 }
 
-// What a cut must divide.
+// Fails if a layout does not divide the model's sizes.
 void judge_cut(Reader& reader, const operators::Architecture& row,
                const operators::ArchitectureOptions& options) {
   const Parallel& parallel = options.parallel;
