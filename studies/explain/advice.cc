@@ -184,7 +184,7 @@ std::vector<Change> compression_changes(const Strategy& strategy, const Workload
   return candidates;
 }
 
-// As many steps for each block of ranks as its speed allows, with the same mean.
+// Returns the steps of each block of ranks in proportion to its speed, with the same mean.
 std::vector<std::int64_t> periods_by_speed(const std::vector<double>& speeds, std::int64_t period) {
   std::vector<std::int64_t> periods;
   double speed = 0;
@@ -225,7 +225,7 @@ std::vector<Change> averaging_changes(const Strategy& strategy, const Scenario& 
   return candidates;
 }
 
-// The same kinds of change in the keys of the dialect in which the strategy is written.
+// Returns the same kinds of change in the keys of the strategy's dialect.
 std::vector<Change> said_changes(dialect::ChangeKind kind, const Scenario& scenario,
                                  const Json& written) {
   std::vector<Change> candidates;
@@ -249,13 +249,13 @@ std::vector<Change> said_changes(dialect::ChangeKind kind, const Scenario& scena
       if (!fits) continue;
       candidates.push_back({text, std::move(reading.strategy), std::move(changed)});
     } catch (const InputError&) {
-      // The framework refuses this beside the other keys: nothing to advise.
+      // The framework refuses this next to the other keys: no advice.
     }
   }
   return candidates;
 }
 
-// Our own words for a strategy of a dialect: what they are there, or that there are none.
+// Returns a change in our words, with its words in the dialect, or that it has none there.
 std::string in_words_of(const std::string& change, const Strategy& changed,
                         const Scenario& scenario, std::string_view dialect) {
   constexpr std::size_t kLongest = 200;
@@ -264,9 +264,9 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
   try {
     found = dialect::write_config(row, changed, scenario.workload, scenario.cluster);
   } catch (const InputError&) {
-    // The framework refuses whatever might say it.
+    // The framework cannot express it.
   }
-  // The algorithm stands beside a configuration, not in it.
+  // The algorithm is no part of a configuration.
   if (!found || !found->exact || !found->algorithm.empty()) {
     const bool applied = row.apply_refusal != nullptr &&
                          row.apply_refusal(changed, scenario.workload, scenario.cluster).empty();
@@ -279,7 +279,7 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
          (config.size() <= kLongest ? config : "what syncline emit writes");
 }
 
-// Each of Paddle's switches that is off, where the workload's operators tell what it would match.
+// Returns each of Paddle's switches that is off, if the workload has operators to match.
 std::vector<Change> compute_changes(const Workload& workload, const Strategy& strategy) {
   std::vector<Change> candidates;
   if (workload.operators.empty()) return candidates;
@@ -293,7 +293,7 @@ std::vector<Change> compute_changes(const Workload& workload, const Strategy& st
   return candidates;
 }
 
-// Other schemes of the framework that train alike.
+// Returns other schemes of the framework that train alike.
 std::vector<Change> scheme_changes(const Scenario& scenario, const Strategy& strategy,
                                    const Json* written) {
   std::vector<Change> candidates;
@@ -311,7 +311,7 @@ std::vector<Change> scheme_changes(const Scenario& scenario, const Strategy& str
   return candidates;
 }
 
-// Of how a strategy trains.
+// Returns the changes of how a strategy trains.
 std::vector<Candidates> training_candidates(const Scenario& scenario, const Strategy& strategy) {
   using Kind = dialect::ChangeKind;
   return {
@@ -441,7 +441,7 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
     return best;
   };
   std::vector<Advice> advice;
-  // Another scheme is much to change: it gains clearly, or fits where today's does not.
+  // Another scheme is a large change: it must gain clearly, or fit if today's does not.
   constexpr double kSchemePercent = 5, kWhatever = -1e9;
   const bool framed = cramped || !strategy.dialect.empty();  // else nobody named a framework
   auto scheme =

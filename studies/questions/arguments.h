@@ -34,10 +34,10 @@ using Arguments = std::vector<Argument>;
 // No limit above.
 inline constexpr double kUnlimited = 1e15;
 
-// "line_rate" of "line-rate".
+// Returns "line_rate" for "line-rate".
 std::string keyword(const Argument& argument);
 
-// [{"name", "option", "default", "help"}]: the default is null where there is none.
+// Returns [{"name", "option", "default", "help"}]; the default is null if there is none.
 Json told(const Arguments& arguments);
 
 }  // namespace syncline::questions

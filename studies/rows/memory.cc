@@ -322,7 +322,7 @@ class Keeping {
     narrow_ = narrow || any_narrow(workload);
   }
 
-  // Returns the values in the order in which the backward pass reads them.
+  // Returns the values in the order of their reads in the backward pass.
   std::vector<Kept> kept() {
     std::vector<int> gradient_of(list_.values.size(), -1);
     for (std::size_t t = 0; t < list_.gradients.size(); ++t) {

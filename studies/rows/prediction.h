@@ -18,7 +18,7 @@ struct Prediction {
   Interval gain = {};            // 80 % of the speedup
 };
 
-// Returns true where a step is nearly all waiting: the network cannot carry such a training.
+// Returns true if a step is nearly all waiting: the network cannot carry such a training.
 inline bool waits_for_network(const Metrics& metrics) {
   constexpr double kNearlyAll = 0.9;
   return metrics.exposed >= kNearlyAll * metrics.step_time;

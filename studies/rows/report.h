@@ -42,8 +42,8 @@ struct Row : Prediction {  // the baseline strategy is that of the same sweep po
   std::vector<std::pair<std::int64_t, double>> buckets;  // (tensors, MiB), in order of exchange
   Company company;  // of jobs on the same fabric; empty: there are none
   std::optional<Published> published;
-  // Of the published figure (step time, else throughput, else speedup): (predicted / published - 1)
-  // * 100.
+  // Error against the published figure (step time, else throughput, else speedup), in percent:
+  // (predicted / published - 1) * 100.
   std::optional<double> error_percent;
   // The same error when this row was left out of the calibration.
   std::optional<double> left_out_error_percent;
@@ -110,7 +110,7 @@ struct Report {
   bool complete = true;  // false: interrupted, the rows so far
 };
 
-// A baseline that only its own speedup was published for is once as fast as itself: no prediction.
+// Returns true for a baseline with only its own speedup published: always 1, no prediction.
 bool is_trivial(const Row& row, const Report& report);
 
 }  // namespace syncline::measure

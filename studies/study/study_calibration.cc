@@ -20,7 +20,7 @@
 namespace syncline::measure {
 namespace {
 
-// What of a sweep point is fitted on its own.
+// Returns the values of a sweep point that have a fit of their own.
 SweepPoint part_of(const SweepPoint& point, const Calibration& calibration) {
   SweepPoint part;
   std::ranges::copy_if(point, std::back_inserter(part), [&](const auto& value) {
@@ -29,7 +29,7 @@ SweepPoint part_of(const SweepPoint& point, const Calibration& calibration) {
   return part;
 }
 
-// The parts of the sweep that are fitted on their own; one empty part where all is one fit.
+// Returns the parts of the sweep that are fitted on their own; one empty part if all is one fit.
 std::vector<SweepPoint> parts_of(const Scenario& scenario) {
   std::vector<SweepPoint> parts;
   for (const auto& point : sweep_points(scenario)) {
@@ -73,7 +73,7 @@ class PartFit {
     return named(values);
   }
 
-  // Of the predictions with these values, row by row.
+  // Returns the errors of the predictions with these values, row by row.
   std::vector<double> errors(const std::vector<Fitted>& fitted,
                              const std::vector<RowKey>& keys) const {
     RowEvaluator evaluator(document_, fitted, run::make_model_executor, std::nullopt);
@@ -255,7 +255,7 @@ std::vector<double> fit_parameters(const std::vector<Calibration::Parameter>& pa
 
   std::vector<double> best = start;
   double best_sum = sum_of_squares(first);
-  // A kink can stop the descent early: begin again from where it stopped until nothing is gained.
+  // A kink can stop the descent early: begin again at its end while that gains.
   for (int round = 0; round < 8; ++round) {
     Eigen::VectorXd angles(problem.inputs());
     for (std::size_t i = 0; i < parameters.size(); ++i) {
