@@ -142,7 +142,7 @@ class Networks {
     });
   }
 
-  // Returns a device whose packets are read and written here, in pieces as large as TCP's.
+  // Returns a device for reading and writing packets here, in pieces as large as TCP's.
   Descriptor tap(const LabCommand& command) const {
     enter(at(command.where));
     Descriptor device(::open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK));
