@@ -70,7 +70,7 @@ bool is_inspector(const Head& head) {
                         : calibrate::is_inspector_text(head.bytes);
 }
 
-// It tells collectives and nothing else of a step: a network can be made of it, no workload.
+// Refuses NCCL's Inspector: its collectives make a network, but no workload.
 Observed refuse_inspector(const std::vector<std::string>& files) {
   throw InputError(files.front() +
                    ": written by NCCL's Inspector: it tells what collectives took, no gradients; "

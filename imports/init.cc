@@ -47,7 +47,7 @@ Json named_workload(const operators::Architecture& row) {
           {"operators", std::move(operators)}};
 }
 
-// A file, unless an architecture bears that name.
+// Reads a model's file, unless an architecture bears that name.
 Json workload_of(const std::string& model, bool tensors, std::vector<std::string>& assumed) {
   std::error_code error;
   const bool file = std::filesystem::exists(model, error);
@@ -105,7 +105,7 @@ void say_rounded(const std::string& dtype, const KnownDevice& device,
             "(cluster.device.half_tflops), as data sheets have it");
 }
 
-// `own`: the framework keeps parameters in the products' format, as those that cut jobs do.
+// Sets the format. `own`: the framework keeps parameters in the products' format, as Megatron does.
 void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice& device, bool own,
                   std::vector<std::string>& assumed) {
   const std::string dtype = options.dtype.empty() ? (device.bf16 ? "bf16" : "fp16") : options.dtype;
@@ -132,7 +132,7 @@ void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice
   }
 }
 
-// How a model that is trained by PyTorch alone runs.
+// Sets how a model runs that is trained by PyTorch alone.
 void choose_modules(Json& workload, const InitOptions& options, bool in_cut,
                     std::vector<std::string>& assumed) {
   const bool modules = workload.contains("operators") && !in_cut;
@@ -182,7 +182,7 @@ void scale_tensors(Json& workload, double factor) {
   }
 }
 
-// A workload of tensors: FLOPs are linear in the tokens, formats are the file's.
+// Scales a workload of tensors: FLOPs are linear in the tokens, formats are the file's.
 void choose_tensors(Json& workload, const InitOptions& options, std::vector<std::string>& assumed) {
   if (options.sequence) {
     scale_tensors(workload, static_cast<double>(*options.sequence) / models::kTokens);
@@ -444,7 +444,7 @@ Json strategies_of(const std::optional<Settings>& settings, std::int64_t ranks) 
   return list;
 }
 
-// Elements of a token inside the model; 0: not known.
+// Returns the elements of a token inside the model; 0: not known.
 std::int64_t hidden_of(const Json& workload) {
   const Json operators = workload.value("operators", Json::object());
   if (operators.contains("shape")) return operators["shape"].value("hidden", std::int64_t{0});
@@ -453,7 +453,7 @@ std::int64_t hidden_of(const Json& workload) {
   return row == nullptr || row->images ? 0 : row->shape.hidden;
 }
 
-// The links of a node that no list has.
+// Returns the links of a node that no list has.
 Json own_cluster(const KnownNode& node) {
   Json cluster = input::known_node_json(node);
   if (node.gpus == 1) cluster.erase("intra");
@@ -686,7 +686,7 @@ Json cluster_of(const Machines& machines, const InitOptions& options, const std:
   return cluster;
 }
 
-// The stage of --zero as DeepSpeed's settings.
+// Returns the stage of --zero as DeepSpeed's settings.
 Settings stage_settings(int stage) {
   Settings settings;
   settings.framework = "DeepSpeed";
@@ -696,7 +696,7 @@ Settings stage_settings(int stage) {
   return settings;
 }
 
-// The strategies of a scenario: as the settings have it, or as the options ask.
+// Returns the strategies of a scenario: as the settings have it, or as the options ask.
 Json strategies_asked(const InitOptions& options, const std::optional<Settings>& settings,
                       const KnownDevice& device, const Json& scenario) {
   const Json& workload = scenario["workload"];

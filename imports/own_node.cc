@@ -112,7 +112,7 @@ class Found {
     return std::ranges::all_of(gpus, [&](const Gpu& gpu) { return reached.contains(gpu.bus); });
   }
 
-  // NVLinks of the GPU that has the fewest, to those that are here.
+  // Returns the NVLinks of the GPU that has the fewest, to GPUs of this machine and its switches.
   int links() const {
     std::set<std::string> here{""};
     for (const Gpu& gpu : gpus) here.insert(gpu.bus);
@@ -146,8 +146,8 @@ class Found {
     }
   }
 
-  // XGMI is AMD's NVLink. "tclass" is the PCI class of the other end: a GPU, a processor, else a
-  // switch.
+  // Adds a GPU. XGMI is AMD's NVLink. "tclass" is the PCI class of the other end: a GPU, a
+  // processor, else a switch.
   void add_gpu(const Json& gpu) {
     amd = amd_name(attribute(gpu, "gcn"));
     // AMD's library counts otherwise.
@@ -168,8 +168,8 @@ class Found {
   }
 };
 
-// GB/s of one NVLink, each direction: by generation 20, 25, 25, 25 and 50; of GA102's four 14.0625
-// (NVIDIA's whitepapers of Pascal to Blackwell, and of GA102).
+// Returns GB/s of one NVLink, each direction: by generation 20, 25, 25, 25 and 50; of GA102's four
+// 14.0625 (NVIDIA's whitepapers of Pascal to Blackwell, and of GA102).
 double nvlink_of(int capability) {
   constexpr int kVolta = 70, kGa102 = 86, kBlackwell = 100;
   return capability == kGa102      ? 14.0625
@@ -178,7 +178,7 @@ double nvlink_of(int capability) {
                                    : 50;
 }
 
-// NVLinks that a GPU has, by generation (the same whitepapers).
+// Returns the NVLinks of a GPU, by generation (the same whitepapers).
 int most_links(int capability) {
   constexpr int kVolta = 70, kAmpere = 80, kGa102 = 86, kHopper = 90;
   return capability >= kHopper   ? 18
@@ -188,7 +188,7 @@ int most_links(int capability) {
                                  : 4;
 }
 
-// GB/s that NCCL takes for one NVLink (src/graph/topo.h, SM60_NVLINK_BW and so on).
+// Returns GB/s that NCCL takes for one NVLink (src/graph/topo.h, SM60_NVLINK_BW and so on).
 double nccl_link_of(int capability) {
   constexpr int kVolta = 70, kGa102 = 86, kHopper = 90, kBlackwell = 100;
   return capability == kGa102       ? 12
@@ -313,7 +313,7 @@ Found info_in(const std::string& text, int capability) {
   return found;
 }
 
-// A node as NCCL's file, its log or nvidia-smi tells it; the last two do not name the GPUs.
+// Reads a node from NCCL's file, its log or nvidia-smi; the last two do not name the GPUs.
 Found found_in(const std::string& file, const std::string& text, const std::string& gpu) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != text.npos && text[first] == '<') {
@@ -370,7 +370,7 @@ double amd_link_of(const hardware::KnownNode& node, const Found& found, const st
                    ", the GPUs of " + file + " are " + found.amd);
 }
 
-// The only known device of that compute capability.
+// Returns the only known device of that compute capability.
 std::string device_of(int capability, const std::string& file) {
   std::string all;
   std::size_t count = 0;

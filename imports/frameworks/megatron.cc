@@ -50,7 +50,7 @@ class Flags {
  public:
   Flags(const Json& flags, const std::string& file) : flags_(flags), reader_(flags, file, "") {}
 
-  // False: not given, or null, as YAML says it.
+  // Returns false if a flag is not given, or null, as YAML says it.
   bool has(const std::string& name) {
     asked_.insert(name);
     return reader_.has(name) && !flags_[name].is_null();
@@ -84,7 +84,7 @@ class Flags {
   }
   std::vector<std::string> asked() const { return {asked_.begin(), asked_.end()}; }
 
-  // A variable that the script does not set.
+  // Fails for a variable that the script does not set.
   void unset(const std::string& name) {
     const Json& value = flags_[name];
     if (!value.is_string() || value.get_ref<const std::string&>().find('$') == std::string::npos) {
@@ -110,7 +110,7 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// The row of core/operators that has these sizes, or nullptr.
+// Returns the row of catalogue/architectures that has these sizes, or nullptr.
 const operators::Architecture* row_of(const Json& shape) {
   for (const auto& row : operators::architectures()) {
     if (row.shaped || row.images) continue;
@@ -123,7 +123,7 @@ const operators::Architecture* row_of(const Json& shape) {
   return nullptr;
 }
 
-// "([0]*3+[1]*58)" or [0, 0, 1]: the layers without experts, which come first; -1: others too.
+// Returns the leading layers without experts: "([0]*3+[1]*58)", [0, 0, 1]; -1: others too.
 std::int64_t dense_layers(const Json& frequency, std::int64_t layers) {
   if (frequency.is_number()) return frequency == 1 ? 0 : -1;
   std::vector<std::int64_t> kinds;
@@ -169,7 +169,7 @@ void read_experts(Flags& flags, Json& shape) {
   if (dense > 0) shape["dense_layers"] = dense;
 }
 
-// Multi-latent attention, as DeepSeek has it.
+// Reads multi-latent attention, as DeepSeek has it.
 void read_latent(Flags& flags, Json& shape) {
   const std::int64_t queries = flags.size("q-lora-rank", 0, operators::kMostHidden);
   const std::int64_t latent = flags.size("kv-lora-rank", 32, operators::kMostHidden);
@@ -238,7 +238,7 @@ Json shape_of(Flags& flags, bool gpt2, std::int64_t sequence) {
   return shape;
 }
 
-// The vocabulary, padded so that ranks share it evenly.
+// Returns the vocabulary, padded so that ranks share it evenly.
 std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor,
                       const std::string& script, std::vector<std::string>& assumed) {
   const std::int64_t unit = flags.size("make-vocab-size-divisible-by", 128, kMostRanks) * tensor;
@@ -316,7 +316,7 @@ void read_model(Flags& flags, std::int64_t tensor, const std::string& script, Se
   settings.workload["operators"] = std::move(operators);
 }
 
-// Chunks a stage, by their number or by the layers of each.
+// Returns the chunks per stage, by their number or by the layers of each.
 std::int64_t virtual_stages(Flags& flags, std::int64_t pipeline) {
   const char* by_layers = "num-layers-per-virtual-pipeline-stage";
   const std::int64_t stages = flags.size(kStages, 1, kMostRanks);

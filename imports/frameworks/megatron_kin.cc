@@ -105,7 +105,7 @@ void take_nemo_exchange(const Json& model, const std::string& file, Json& flags,
   flags["ddp-bucket-size"] = keys.size("grad_allreduce_chunk_size_mb", kUsual) * kElementsPerMb;
 }
 
-// gpt-neox takes dashes for underscores, one by one.
+// Returns the keys with underscores for dashes, as gpt-neox takes them one by one.
 Json neox_keys(const Json& yaml) { return with_underscores(yaml); }
 
 void take_neox_model(const Keys& keys, Json& flags, std::vector<std::string>& said) {

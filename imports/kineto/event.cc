@@ -19,7 +19,7 @@ std::string_view without_quotes(std::string_view token) {
   return token;
 }
 
-// Old torches write numbers as strings ("stream 7").
+// Reads a number, in old torches a string ("stream 7").
 std::int64_t integer(std::string_view token, std::int64_t otherwise) {
   token = without_quotes(token);
   token.remove_prefix(std::min(token.find_first_of("-0123456789"), token.size()));
@@ -28,7 +28,7 @@ std::int64_t integer(std::string_view token, std::int64_t otherwise) {
   return error == std::errc() ? value : otherwise;
 }
 
-// Microseconds with up to three digits that count; exactly, as dates are too long for a double.
+// Reads microseconds to three decimals, exactly: dates are too long for a double.
 Nanoseconds nanoseconds(std::string_view token) {
   constexpr std::int64_t kMost = 4'000'000'000'000'000;  // microseconds: a century
   token = without_quotes(token);
@@ -119,7 +119,7 @@ std::string text(ondemand::value value) {
   return std::string(std::string_view(value));
 }
 
-// "[0, 1, 2]", "[0, 1, ..., ...]", or the same as a list.
+// Reads "[0, 1, 2]", "[0, 1, ..., ...]", or the same as a list.
 void read_ranks(ondemand::value value, Event& event) {
   constexpr std::size_t kMostRanks = 1U << 20;
   if (value.type() == ondemand::json_type::array) {

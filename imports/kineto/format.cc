@@ -267,7 +267,7 @@ bool match_step(Observed& observed, int number, bool typical) {
   return agreed;
 }
 
-// Without a word on groups there is one: the world.
+// Sets the ranks of exchanges without a known group: the world.
 void group_all(Observed& observed) {
   for (Rank& rank : observed.ranks) {
     for (Step& step : rank.steps) {

@@ -233,7 +233,7 @@ std::vector<StepWindow> folded(const std::vector<StepWindow>& windows,
   return steps;
 }
 
-// The engine's call, and the node that it holds.
+// Joins the engine's call and the node that it holds.
 Arrival arrival_of(const HostSpan& call, const SpanIndex& nodes) {
   Arrival arrival{call.start, call.start, call.end, call.thread, -1};
   const auto node = std::ranges::lower_bound(
@@ -246,8 +246,8 @@ Arrival arrival_of(const HostSpan& call, const SpanIndex& nodes) {
   return arrival;
 }
 
-// Parameters that the loss does not depend on arrive without a gradient, and on the thread that
-// called backward(), as no device owns them.
+// Removes arrivals without a gradient: parameters that the loss does not depend on. They are on the
+// thread that called backward(), as no device owns them.
 void leave_out_undefined(const Trace& trace, std::vector<Arrival>& arrivals) {
   const auto drives = [](const HostSpan& span) {
     return span.kind == Host::kStep || span.kind == Host::kOptimizer || span.kind == Host::kForward;

@@ -258,7 +258,7 @@ class Collector {
     trace_.device.push_back(event);
   }
 
-  // The place of the event's group among those that are told; -1: it tells none.
+  // Returns the place of the event's group among those known; -1: it names no group.
   int note_group() {
     if (event_.group.empty() && event_.group_size <= 0 && event_.group_ranks.empty()) return -1;
     ToldGroup told;

@@ -69,7 +69,7 @@ void warn_of_late_ranks(const Observed& observed, const Step& step,
     const bool often = group.last_rank >= 0 && 2 * group.last > group.matched;
     if (often && group.waited > kMuch * step.gpu) late.push_back(&group);
   }
-  // Who waits for a late rank inside is late outside: the innermost groups tell more.
+  // A rank that waits inside a group is late outside it: the innermost groups tell more.
   std::ranges::stable_sort(
       late, {}, [](const RankGroup* group) { return std::pair(group->role, -group->waited); });
   if (late.size() > kMost) late.resize(kMost);
@@ -213,7 +213,7 @@ bool any_of_kind(const TraceTimeline& timeline, std::initializer_list<std::strin
   });
 }
 
-// "3 all_gather of 12582912 bytes, 1 all_reduce of unknown size"
+// Returns "3 all_gather of 12582912 bytes, 1 all_reduce of unknown size".
 std::string collectives_listed(const TraceTimeline& timeline) {
   std::map<std::string, std::pair<std::size_t, Bytes>> kinds;
   for (const TracedCollective& collective : timeline.collectives) {

@@ -31,7 +31,7 @@ std::int64_t heads(Reader& reader, const char* key, std::int64_t hidden, bool ow
   return own_width ? count : dividing(reader, key, count, hidden, " hidden values");
 }
 
-// The keys that most families share.
+// Returns the keys that most families share.
 Json hidden_sizes(Reader& reader, bool own_width = false) {
   const std::int64_t hidden = size(reader, "hidden_size", operators::kMostHidden);
   return {{"layers", size(reader, "num_hidden_layers", operators::kMostLayers)},
@@ -46,7 +46,7 @@ void add_words(Reader& reader, Json& shape, bool tied = false) {
   if (flag_or(reader, "tie_word_embeddings", tied)) shape["tied"] = true;
 }
 
-// Llama's keys. `tied`: the head shares the embedding unless the file says otherwise.
+// Returns Llama's keys. `tied`: the head shares the embedding unless the file says otherwise.
 Json llama_keys(Reader& reader, bool tied = false) {
   const bool own_width = given(reader, "head_dim");
   Json shape = hidden_sizes(reader, own_width);
@@ -63,7 +63,7 @@ Json with(Json shape, std::initializer_list<std::pair<const char*, Json>> more) 
   return shape;
 }
 
-// Llama's own bias is on the output too, which nobody publishes.
+// Throws for Llama's own bias: it is on the output too, and no published model has it.
 void expect_no_bias(Reader& reader) {
   for (const char* key : {"attention_bias", "mlp_bias", "use_bias"}) {
     expect_flag(reader, key, false);
@@ -101,7 +101,7 @@ Json seed_oss(Reader& reader) {
   const bool bias = flag_or(reader, "attention_bias", true);
   return with(llama_keys(reader), {{"bias", bias}});
 }
-// GLM's products of gate and inner half are one, which changes no size.
+// Returns GLM's keys. Its products of gate and inner half are one, which changes no size.
 Json glm(Reader& reader) {
   const bool bias = flag_or(reader, "attention_bias", true);
   return with(llama_keys(reader), {{"bias", bias}});
@@ -154,7 +154,7 @@ Json olmoe(Reader& reader) {
   return shape;
 }
 
-// The first layers have no experts, the others some more that all tokens share.
+// Adds experts to all but the first layers, and some more that all tokens share.
 void add_shared_experts(Reader& reader, Json& shape) {
   add_experts(reader, "n_routed_experts", "moe_intermediate_size", shape);
   shape["shared_inner"] = size_or(reader, "n_shared_experts", 0, kMostExperts) *
@@ -178,7 +178,7 @@ Json dots1(Reader& reader) {
   return shape;
 }
 
-// Latent attention.
+// Returns the keys of latent attention.
 Json deepseek(Reader& reader) {
   Json shape = hidden_sizes(reader, true);
   add_shared_experts(reader, shape);
@@ -322,7 +322,7 @@ std::string plain(std::string_view name) {
   return letters;
 }
 
-// The type of a class: LlamaForCausalLM is llama's, DeepseekV3Model is deepseek_v3's.
+// Returns the type of a class: llama for LlamaForCausalLM, deepseek_v3 for DeepseekV3Model.
 std::string type_of_class(std::string name) {
   for (const char* end : {"For", "Model", "LMHead"}) {
     const auto at = name.find(end);
@@ -378,7 +378,7 @@ std::string type_of(Reader& reader) {
   return name;
 }
 
-// The checkpoint's own name, the folder's, or the family's.
+// Returns the checkpoint's own name, the folder's, or the family's.
 std::string name_of(Reader& reader, const std::string& file, const std::string& type) {
   if (given(reader, "_name_or_path")) {
     std::string path = reader.text("_name_or_path");
@@ -460,7 +460,7 @@ void append_generated(const Json& shape, Laid& laid) {
   if (laid.end == End::kWords && own.value("tied", false)) laid.all.back().multiplied += table;
 }
 
-// A model of the catalogue: its operators.
+// Returns the operators of a model of the catalogue.
 Json operators_of(Reader& reader, const ModelType& type, std::vector<std::string>& warnings) {
   Json operators = {{"architecture", type.family}, {"dtype", "bf16"}, {"autocast", true}};
   Json shape = type.shape(reader);
@@ -480,7 +480,7 @@ Json operators_of(Reader& reader, const ModelType& type, std::vector<std::string
   return operators;
 }
 
-// The format that a checkpoint is kept in.
+// Returns the format that a checkpoint is stored in.
 std::string dtype_in(Reader& reader) {
   for (const char* key : {"torch_dtype", "dtype"}) {
     if (!given(reader, key) || !reader.json()[key].is_string()) continue;
@@ -491,7 +491,7 @@ std::string dtype_in(Reader& reader) {
   return "fp32";
 }
 
-// A model of any other family: its parameters and the FLOPs of their products.
+// Returns the parameters of a model of any other family, with the FLOPs of their products.
 Json tensors_in(Reader& reader, const std::string& type, std::vector<std::string>& warnings) {
   const std::string name = class_in(reader);
   Laid laid(end_of(name, !is_one_of(encoders(), type)));
@@ -510,7 +510,7 @@ Json tensors_in(Reader& reader, const std::string& type, std::vector<std::string
   return tensors_of(laid.all, true);
 }
 
-// Python writes numbers that JSON has not (time_step_limit of Mamba 2): null in their place.
+// Replaces numbers that Python writes and JSON lacks (time_step_limit of Mamba 2) by null.
 std::string with_json_numbers(const std::string& text) {
   std::string out;
   bool quoted = false;

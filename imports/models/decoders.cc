@@ -49,7 +49,7 @@ void lay_attention(Laid& laid, const Plan& plan, const std::string& at) {
   laid.linear(self + "o_proj", plan.queries, plan.hidden, plan.out_bias);
 }
 
-// The first half of a layer, with the norm of the second.
+// Lays the first half of a layer, with the norm of the second.
 void lay_first_half(Laid& laid, const Plan& plan, const std::string& at) {
   if (plan.norm) laid.norm(at + "input_layernorm", plan.hidden, plan.norm_bias);
   lay_attention(laid, plan, at);
@@ -84,7 +84,7 @@ void lay(Laid& laid, const Plan& plan) {
   laid.head("lm_head", plan.words, plan.embedded, plan.tied, plan.head_bias);
 }
 
-// The keys that most of them share.
+// Reads the keys that most decoders share.
 Plan usual(Reader& reader) {
   return {.layers = layers(reader, "num_hidden_layers"),
           .hidden = width(reader, "hidden_size"),
@@ -92,7 +92,7 @@ Plan usual(Reader& reader) {
           .inner = width_or(reader, "intermediate_size", 4 * width(reader, "hidden_size"))};
 }
 
-// GPT-2's names of them.
+// Reads GPT-2's names of these keys.
 Plan gpt2_keys(Reader& reader) {
   const std::int64_t hidden = width(reader, "n_embd");
   return {.layers = layers(reader, "n_layer"),
@@ -101,7 +101,7 @@ Plan gpt2_keys(Reader& reader) {
           .inner = width_or(reader, "n_inner", 4 * hidden)};
 }
 
-// Columns of the heads of keys; `own`: heads have a width of their own.
+// Sets the columns of queries and keys from the numbers of their heads and a head's width.
 void group_heads(Reader& reader, Plan& plan, const char* key = "num_key_value_heads") {
   const std::int64_t heads = heads_in(reader);
   const std::int64_t wide = width_or(reader, "head_dim", plan.hidden / heads);
@@ -333,7 +333,7 @@ void llama4_text(Reader& reader, Laid& laid) {
   laid.head("lm_head", plan.words, plan.hidden, flag_or(reader, "tie_word_embeddings", false));
 }
 
-// Attention by a state of its own in place of scores (Gated DeltaNet).
+// Lays attention by a state of its own in place of scores (Gated DeltaNet).
 void lay_delta_net(Reader& reader, Laid& laid, std::int64_t hidden, const std::string& at) {
   const std::int64_t values = size(reader, "linear_num_value_heads", operators::kMostHeads);
   const std::int64_t value_width = width(reader, "linear_value_head_dim");
@@ -350,7 +350,7 @@ void lay_delta_net(Reader& reader, Laid& laid, std::int64_t hidden, const std::s
   laid.linear(at + "out_proj", wide, hidden, false);
 }
 
-// A gate, experts each in three matrices, and one that all share, weighed.
+// Lays a gate, experts each in three matrices, and a weighed one that all tokens share.
 void lay_mixture(Reader& reader, Laid& laid, std::int64_t hidden, const std::string& mlp) {
   const std::int64_t experts = size(reader, "num_experts", kMostExperts);
   const double share = share_of(reader, experts);

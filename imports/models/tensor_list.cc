@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
 
-// A format that gradients have; empty for others, such as integers.
+// Returns a format that gradients have; empty for others, such as integers.
 std::string format_of(std::string_view word) {
   if (word.starts_with("torch.")) word.remove_prefix(std::string_view("torch.").size());
   constexpr std::array<std::array<std::string_view, 4>, 4> kFormats{{
@@ -81,7 +81,7 @@ std::optional<Parameter> parameter_in(std::string_view line) {
   return parameter;
 }
 
-// A row of JSON: [name, shape], its format and whether it is trained.
+// Reads a row of JSON: [name, shape], its format and whether it is trained.
 Parameter parameter_of(const Json& row, const std::string& file, const std::string& place) {
   const auto fail = [&](const char* what) { throw InputError(file + ": " + place + ": " + what); };
   const bool list = row.is_array() && row.size() >= 2 && row[0].is_string() && row[1].is_array();
