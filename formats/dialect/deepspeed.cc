@@ -92,7 +92,7 @@ std::int64_t elements_or(Reader& config, const char* key, std::int64_t fallback,
   return static_cast<std::int64_t>(number);
 }
 
-// "_comment" and the like.
+// Passes over "_comment" and the like.
 void pass_over_comments(Reader& config) {
   for (const auto& item : config.json().items()) {
     const std::string& key = item.key();
@@ -100,7 +100,7 @@ void pass_over_comments(Reader& config) {
   }
 }
 
-// Any two of the three sizes give the third.
+// Reads the batch's three sizes: any two give the third.
 void read_batches(Reader& config, const Workload& workload, const Cluster& cluster) {
   const auto given = [&](const char* key) -> std::int64_t {
     if (!config.has(key) || is_auto(config, key)) return 0;
@@ -178,7 +178,7 @@ struct Zero {
   bool many_ranks = true;      // a bucket of several ranks' gradients is all-reduced as one
 };
 
-// A number of ranks, which share the cluster out evenly. Null is the default.
+// Reads a number of ranks that divides the cluster evenly. Null is the default.
 std::int64_t read_group(Reader& reader, const char* key, std::int64_t off, const Cluster& cluster) {
   const Json* value = reader.find(key);
   if (value == nullptr || value->is_null()) return off;
@@ -190,7 +190,7 @@ std::int64_t read_group(Reader& reader, const char* key, std::int64_t off, const
   return size;
 }
 
-// Stage 3 alone looks at either.
+// Reads the groups of hpZ and MiCS. Stage 3 alone uses either.
 void read_groups(Reader& reader, Zero& zero, const Cluster& cluster) {
   const std::int64_t secondary = read_group(reader, "zero_hpz_partition_size", 1, cluster);
   const std::int64_t shards = read_group(reader, "mics_shard_size", -1, cluster);
@@ -278,7 +278,7 @@ void fill_as_registered(ElementRule rule, const Workload& workload, Strategy& st
   strategy.traits.buckets.in_turn = true;
 }
 
-// Gradients flattened, all-reduced and copied back after the backward pass
+// Flattens gradients, all-reduces them and copies them back after the backward pass
 // (DeepSpeedEngine.buffered_allreduce_fallback).
 void apply_stage_0(const Zero& zero, const Workload& workload, Reading& reading) {
   Strategy& strategy = reading.strategy;
@@ -321,8 +321,8 @@ std::vector<Place> places_of(const Workload& workload, int ranks) {
   return places;
 }
 
-// A gradient above reduce_bucket_size is cut at ranks' partitions: a part ends with the partition
-// with which it holds more than that size (DeepSpeedZeroOptimizer.allreduce_and_scatter).
+// Cuts gradients above reduce_bucket_size at ranks' partitions: a part ends with the partition with
+// which it holds more than that size (DeepSpeedZeroOptimizer.allreduce_and_scatter).
 std::vector<BucketTraits::Cuts> cuts_of(const Zero& zero, const Workload& workload, int ranks) {
   std::vector<BucketTraits::Cuts> all;
   const auto places = places_of(workload, ranks);
@@ -405,8 +405,8 @@ void keep_persistent(const Zero& zero, const Workload& workload, Strategy& strat
   strategy.traits.fetches = {std::max<std::int64_t>(1, zero.live), ahead, zero.reuse};
 }
 
-// MiCS: gradients are summed inside a group in each micro-batch, across groups in the last one.
-// hpZ: parameters are gathered again inside the second partition.
+// Applies MiCS: gradients are summed inside a group in each micro-batch, across groups in the last
+// one. Applies hpZ: parameters are gathered again inside the second partition.
 void apply_groups(const Zero& zero, int ranks, Reading& reading) {
   Strategy& strategy = reading.strategy;
   if (zero.shards > 0 && zero.shards < ranks) {
@@ -496,7 +496,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
-// Stage 3's sizes. Requires a strategy that fetches.
+// Returns stage 3's sizes. Requires a strategy that fetches.
 Json stage_3_of(const Strategy& strategy, const Workload& workload) {
   const Fetches& fetches = strategy.traits.fetches;
   Json zero{{"stage", 3},

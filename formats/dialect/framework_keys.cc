@@ -11,7 +11,7 @@
 
 namespace syncline::dialect {
 
-// Made by the build: the files of formats/dialect/keys, one after the other.
+// Returns the files of formats/dialect/keys; the build makes it.
 std::vector<std::string_view> key_files();
 
 namespace {

@@ -47,7 +47,7 @@ void read_cap(Reader& config, const Workload& workload, Json& arguments,
       "bucket closes at 1 MiB as if no cap were given");
 }
 
-// DistributedDataParallel's keyword arguments.
+// Returns DistributedDataParallel's keyword arguments.
 Json ddp_arguments(Reader& config, const Workload& workload, std::vector<std::string>& notes) {
   Json arguments = Json::object();
   if (config.has("torch")) arguments["torch"] = config.text("torch");
@@ -107,7 +107,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
-// The Trainer's words for DistributedDataParallel's, as far as it has them.
+// Returns the Trainer's words for DistributedDataParallel's, as far as it has them.
 Json in_arguments(const Json& ddp, const Workload& workload) {
   Json config{{"ddp_find_unused_parameters", ddp.value("find_unused_parameters", false)}};
   if (ddp.contains("bucket_cap_mb")) config["ddp_bucket_cap_mb"] = ddp["bucket_cap_mb"];

@@ -41,7 +41,7 @@ constexpr std::array<LayoutFlag, 6> kLayout{
      {"expert-model-parallel-size", "expert", &Parallel::expert},
      {"expert-tensor-parallel-size", "expert_tensor", &Parallel::expert_tensor}}};
 
-// Letters of a layout with its repetitions written out: "(tt|)*2" is "tt|tt|". `at` moves on.
+// Returns a layout without repetitions: "tt|tt|" for "(tt|)*2". Moves `at` past it.
 std::string written_out(std::string_view text, std::size_t& at) {
   constexpr int kMost = 1 << 12;  // layers, or stages
   std::string all;
@@ -144,7 +144,7 @@ constexpr std::array<Fused, 4> kFused{{{"linear_qkv", {"q_proj", "k_proj", "v_pr
                                        {"linear_fc1", {"gate_proj", "up_proj", ""}},
                                        {"linear_fc1", {"w1", "w3", ""}}}};
 
-// "model.layers.0.mlp.linear_fc1.weight" for "model.layers.0.mlp.up_proj.weight".
+// Returns "model.layers.0.mlp.linear_fc1.weight" for "model.layers.0.mlp.up_proj.weight".
 std::string megatron_name(const std::string& tensor) {
   const std::size_t last = tensor.rfind('.');
   if (last == tensor.npos) return tensor;
@@ -256,7 +256,7 @@ std::int64_t read_size(Reader& config, bool overlap, const Workload& workload,
   return kAnyElements;
 }
 
-// bf16 gradients are accumulated and reduced in fp32 unless that is turned off.
+// Returns true if gradients are reduced in fp32: bf16 ones are unless that is turned off.
 bool reduces_in_fp32(Reader& config, const Workload& workload, std::vector<std::string>& notes) {
   const bool in_fp32 = config.boolean_or("accumulate-allreduce-grads-in-fp32", false);
   const bool in_bf16 = config.boolean_or("grad-reduce-in-bf16", false);
@@ -292,7 +292,7 @@ int read_shards(Reader& config, bool sharded, const Cluster& cluster) {
   return cluster.ranks() / instances;
 }
 
-// Bytes that a parameter is gathered in, 0: its own. Products in FP8 are the workload's affair.
+// Returns the bytes that a parameter is gathered in; 0: its own. FP8 products are the workload's.
 int read_fp8(Reader& config, bool sharded, const Workload& workload) {
   bool fp8 = false;
   for (const char* key : {"fp8", "fp8-format"}) {
@@ -311,7 +311,7 @@ int read_fp8(Reader& config, bool sharded, const Workload& workload) {
   return 1;
 }
 
-// The reduce-scatter inside an instance and the all-reduce across share one stream.
+// Shards inside an instance; the all-reduce across shares the reduce-scatter's stream.
 void shard_inside(Strategy& strategy, int shards, const Cluster& cluster,
                   std::vector<std::string>& notes) {
   if (shards == cluster.ranks()) return;
@@ -499,7 +499,7 @@ Changes changes(const Json& config, const Cluster&) {
   return changes;
 }
 
-// Every size that makes other buckets, in elements of the widest format.
+// Tries every size that makes other buckets, in elements of the widest format.
 std::vector<Json> candidates(const Strategy& winner, const Workload& workload,
                              const Cluster& cluster, const Partitions& partitions) {
   return for_each_size(partitions, Fusion::Close::kAfter, [&](Bytes size, Bytes) {

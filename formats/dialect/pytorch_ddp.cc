@@ -46,9 +46,9 @@ DdpLimits limits_of(Reader& config, const TorchVersion& version, Bytes first) {
   return ddp_limits(cap, version, first);
 }
 
-// PostLocalSGDState and PeriodicModelAverager: gradients are all-reduced among all ranks up to
-// start_localSGD_iter, then among those of a subgroup (a node), while the averager takes the mean
-// of the parameters, flattened into one tensor, every `period` steps.
+// Reads PostLocalSGDState and PeriodicModelAverager. Gradients are all-reduced among all ranks up
+// to start_localSGD_iter, then among those of a subgroup (a node). The averager takes the mean of
+// the parameters, flattened into one tensor, every `period` steps.
 LocalSgd read_post_local(Reader& config, const Cluster& cluster, std::vector<std::string>& notes) {
   LocalSgd local;
   local.enabled = true;
@@ -106,9 +106,9 @@ std::optional<std::string> compiled_by(Reader& config) {
   return word;
 }
 
-// The pieces into which DDPOptimizer cuts the graph of the forward pass: from the last layer on,
-// one ends with the layer that reaches its limit, the first one's or the cap. Each runs as one in
-// the backward pass too.
+// Returns the pieces into which DDPOptimizer cuts the forward graph, from the last layer on. One
+// ends with the layer that reaches its limit, the first one's or the cap. Each runs as one in the
+// backward pass too.
 std::vector<std::int64_t> pieces_of(const Workload& workload, Bytes first, Bytes cap) {
   std::vector<std::int64_t> ends;
   Bytes size = 0;
@@ -208,7 +208,7 @@ void read_power_sgd(Reader& config, const Cluster& cluster, const TorchVersion& 
       "nothing overlaps the backward pass, in the steps before start_powerSGD_iter neither");
 }
 
-// The communication hook, by its name in torch.distributed.algorithms.
+// Reads the communication hook, by its name in torch.distributed.algorithms.
 void read_hook(Reader& config, const Workload& workload, const Cluster& cluster,
                const TorchVersion& torch, Reading& reading) {
   const std::string hook =
@@ -336,8 +336,8 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
-// The number of mebibytes that comes to at least `least` bytes and fewer than `end`: one that
-// people write, as 64 KiB or 25 MiB, else the one with the fewest decimals.
+// Returns mebibytes of at least `least` bytes and fewer than `end`: a number that people write,
+// such as 64 KiB or 25 MiB, else the one with the fewest decimals.
 double round_mebibytes(Bytes least, Bytes end) {
   constexpr auto kBytes = static_cast<double>(kMiB);
   for (const Bytes unit : {kMiB, kKiB}) {
@@ -413,14 +413,14 @@ std::optional<Json> listed_caps(std::vector<plan::Bucket> buckets, const Workloa
   return caps;
 }
 
-// The same cap for the first bucket too, which an old torch takes from a variable of its own.
+// Sets the same cap for the first bucket, which an old torch takes from a variable of its own.
 Json from_the_first(Json config) {
   config["_DEFAULT_FIRST_BUCKET_BYTES"] =
       static_cast<std::int64_t>(config["bucket_cap_mb"].get<double>() * static_cast<double>(kMiB));
   return config;
 }
 
-// The largest limit that a configuration gives, in MiB.
+// Returns the largest limit that a configuration gives, in MiB.
 double cap_of(const Json& config) {
   double cap = config.value("bucket_cap_mb", kDdpCapMb);
   if (!config.contains("bucket_cap_mb_list")) return cap;
@@ -555,7 +555,7 @@ Changes changes(const Json&, const Cluster& cluster) {
   return changes;
 }
 
-// One cap for all buckets, or torch's own limits, and a hook.
+// Tries one cap for all buckets, or torch's own limits, and a hook.
 std::vector<Json> candidates(const Strategy& winner, const Workload& workload, const Cluster&,
                              const Partitions& partitions) {
   const bool two_limits = torch_of(workload) < kExplicitFirst;
@@ -569,7 +569,7 @@ std::vector<Json> candidates(const Strategy& winner, const Workload& workload, c
   return configs;
 }
 
-// DDP's own keys say nothing about FSDP.
+// Returns PyTorch's schemes; DDP's own keys say nothing about FSDP.
 std::vector<Scheme> schemes(const Json&, const Workload& workload, const Cluster& cluster) {
   return pytorch_schemes(nullptr, workload, cluster);
 }

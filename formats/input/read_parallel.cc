@@ -50,7 +50,7 @@ Schedule usual_schedule(const Parallel& parallel) {
   return parallel.virtual_stages > 1 ? Schedule::kInterleaved : Schedule::k1F1B;
 }
 
-// Sizes may be mistakes of any magnitude until they are judged.
+// Multiplies in 64 bits: sizes may be mistakes of any magnitude until they are judged.
 std::int64_t product(std::int64_t a, std::int64_t b, std::int64_t c = 1) { return a * b * c; }
 
 std::int64_t model_ranks(const Parallel& parallel) {
@@ -69,7 +69,7 @@ const char* undivided_key(const Parallel& parallel, int ranks) {
   return ranks % product(parallel.tensor, parallel.context) != 0 ? "context" : "pipeline";
 }
 
-// Whole groups on a node, or whole nodes a group.
+// Returns true for whole groups on a node, or whole nodes in a group.
 bool sits_evenly(int ranks, int gpus) { return gpus % ranks == 0 || ranks % gpus == 0; }
 
 void judge(const Reader& reader, const Parallel& parallel, const Cluster& cluster) {
@@ -229,7 +229,7 @@ Seconds all_to_all(const Groups& groups, double bytes, const Cluster& cluster) {
   return latency + longest;
 }
 
-// One inner collective alone on its links, all groups of a stage side by side.
+// Returns the time of one inner collective alone on its links, all groups of a stage at once.
 Seconds seconds_of(const operators::Inner& inner, const Groups& groups, const Cluster& cluster,
                    collective::CostCache& cache) {
   using Form = operators::Inner::Form;

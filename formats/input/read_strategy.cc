@@ -89,8 +89,8 @@ struct Preset {
 // Merges gradients by ready times and costs.
 void apply_mg_wfbp(Strategy& strategy) { strategy.fusion.rule = Fusion::Rule::kMgWfbp; }
 
-// DeAR's defaults: all-reduce in two halves around the step's end, buckets of 25 MiB formed first
-// layer first, whole layers.
+// Sets DeAR's defaults: all-reduce in two halves around the step's end, buckets of 25 MiB formed
+// first layer first, whole layers.
 void apply_dear(Strategy& strategy) {
   strategy.fusion.rule = Fusion::Rule::kSize;
   strategy.fusion.size = 25 * kMiB;

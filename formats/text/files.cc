@@ -40,7 +40,7 @@ class OpenFile {
 
   int number() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
-  // Some file systems tell only now that nothing was written.
+  // Closes the file. Some file systems tell only now that nothing was written.
   bool close() {
     const int number = number_;
     number_ = -1;
@@ -156,7 +156,7 @@ std::optional<int> descriptor_named(const std::string& path) {
   return std::nullopt;
 }
 
-// Link by link, as one on the way may name a descriptor.
+// Follows a path link by link, as one on the way may name a descriptor.
 Target target_of(const std::string& path) {
   constexpr int kMostLinks = 40;
   if (path.empty()) failed(path, ENOENT);
@@ -193,7 +193,7 @@ void write_all(int file, const std::string& content, const std::string& path) {
   }
 }
 
-// A pipe that nobody reads cannot be opened yet.
+// Opens the target; a pipe without a reader cannot be opened yet.
 int open_into(const Target& target, std::chrono::milliseconds wait_limit) {
   for (const auto until = Clock::now() + wait_limit;;) {
     const int file =
