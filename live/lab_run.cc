@@ -246,7 +246,7 @@ class Delay {
     }
   }
 
-  // A device that is down takes no packets, like a pulled cable.
+  // Passes a packet on. A device that is down takes none, like a pulled cable.
   static void hand_on(int to, const char* packet, std::size_t size) {
     [[maybe_unused]] const auto written = ::write(to, packet, size);
   }

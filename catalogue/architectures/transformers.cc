@@ -130,7 +130,7 @@ int normed_after(GraphBuilder& build, int x, int y, const ArchitectureOptions& o
   return add(build, x, y, rows * options.shape.hidden);
 }
 
-// Queries, keys and values by one product.
+// Adds attention with queries, keys and values by one product.
 int merged_attention(GraphBuilder& build, int x, const ArchitectureOptions& options,
                      const std::string& self, double flops) {
   const TransformerShape& shape = options.shape;

@@ -345,7 +345,7 @@ void Payload::fill_factors(const RankGradients& gradients, std::byte* payload) c
   }
 }
 
-// Every rank makes the same columns orthogonal, as all have the same sum.
+// Makes the columns orthogonal. All ranks get the same ones, as all have the same sum.
 void Payload::between(std::size_t n, const RankGradients& gradients, std::byte* payload) const {
   if (!works_behind(n)) return;
   for (const auto& [tensors, matrix, first, second] : factors_) {

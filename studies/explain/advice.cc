@@ -29,7 +29,7 @@ namespace {
 // Candidates of one kind: only the best of them is reported.
 using Candidates = std::pair<dialect::ChangeKind, std::vector<Change>>;
 
-// The strategy with something of it set otherwise.
+// Returns the strategy with a part of it set otherwise.
 template <typename Set>
 Change changed(std::string text, const Strategy& strategy, const Set& set) {
   Change change{std::move(text), strategy};
@@ -129,13 +129,13 @@ std::vector<Change> algorithm_changes(const Strategy& strategy, const Cluster& c
   return candidates;
 }
 
-// Gradients are summed whole, in their own format, at every step.
+// Returns true if gradients are summed whole, in their own format, at every step.
 bool sums_all(const Strategy& strategy) {
   return strategy.compression.codec.empty() && !strategy.local_sgd.enabled &&
          strategy.exchange != Strategy::Exchange::kSharded;
 }
 
-// DGC leaves small gradients and those in 16 bits alone, PowerSGD vectors.
+// Returns true if no gradient is encoded: DGC skips small and 16-bit ones, PowerSGD vectors.
 bool encodes_nothing(const Strategy& strategy, const Workload& workload) {
   const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
   return codec != nullptr && std::ranges::none_of(workload.tensors, [&](const Tensor& tensor) {

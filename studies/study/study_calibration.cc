@@ -100,7 +100,7 @@ class PartFit {
 // A group of rows that is left out together, with its name.
 using Fold = std::pair<std::string, std::function<bool(const RowKey&)>>;
 
-// The folds of a calibration: each row by itself, or all rows of one value of a sweep key.
+// Returns the folds of a calibration: each row by itself, or all rows of one value of a sweep key.
 std::vector<Fold> folds_of(const Scenario& scenario, const std::vector<RowKey>& used) {
   std::vector<Fold> folds;
   const std::string& what = scenario.calibration.leave_out;
@@ -128,8 +128,8 @@ double sum_of_squares(const std::vector<double>& errors) {
   return std::inner_product(errors.begin(), errors.end(), errors.begin(), 0.0);
 }
 
-// How well the fitted keys are known: the spread of the errors that the fit left, one degree of
-// freedom taken for each parameter.
+// Estimates the errors of the fitted keys: the spread of the errors that the fit left, one degree
+// of freedom taken for each parameter.
 FitErrors fit_errors_by(const Calibration& calibration, const std::vector<double>& errors,
                         std::size_t fitted) {
   constexpr double kNoneLeft = 0.05;  // as many rows as parameters: the fit cannot say
@@ -146,7 +146,7 @@ FitErrors fit_errors_by(const Calibration& calibration, const std::vector<double
   return fit_errors;
 }
 
-// value = min + (max - min) * sin^2(angle): bounds are never left, and can be reached.
+// Returns the angle for min + (max - min) * sin^2(angle): bounds are never left but can be reached.
 double angle_of(const Calibration::Parameter& parameter, double value) {
   const double share = (value - parameter.min) / (parameter.max - parameter.min);
   // At a bound the derivative vanishes and a fit could not leave it: start a little inside.

@@ -51,7 +51,7 @@ void add_break_evens(const input::Document& document, Tuning& tuning) {
   compare(with, changed->strategy.name, before->strategy.name);
 }
 
-// A strategy as the document has it; null: it has none of that name.
+// Returns a strategy as the document has it; an empty object: it has none of that name.
 Json entry_of(const input::Document& document, const std::string& name) {
   for (const Json& entry : document.root["strategies"]) {
     if (entry.value("name", "") == name) return entry;
@@ -59,7 +59,7 @@ Json entry_of(const input::Document& document, const std::string& name) {
   return Json::object();
 }
 
-// The configuration of the baseline; null: it is in no dialect.
+// Returns the configuration of the baseline; null: it is in no dialect.
 Json baseline_config(const input::Document& document, const Scenario& scenario) {
   return entry_of(document, scenario.baseline).value("config", Json());
 }
