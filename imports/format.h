@@ -14,7 +14,7 @@ namespace syncline::job {
 struct Head {
   std::string path;  // as the user named it
   bool directory = false;
-  std::string bytes;  // the first 64 KiB, unpacked where gzip packed them
+  std::string bytes;  // the first 64 KiB, unpacked if gzip packed them
 };
 
 struct ImportFormat {

@@ -345,7 +345,7 @@ Json job_of(const InitOptions& options, const std::optional<Settings>& settings,
             std::vector<std::string>& assumed) {
   const bool told = settings && settings->workload.contains("operators") &&
                     settings->workload["operators"].contains("architecture");
-  const bool alone = options.settings.empty() && settings;  // no model beside the settings
+  const bool alone = options.settings.empty() && settings;  // no model next to the settings
   if (alone && !told) {
     const std::string& why = settings->no_model;
     throw InputError(
@@ -779,7 +779,7 @@ Begun init_scenario(const InitOptions& asked) {
   InitOptions told = options;
   if (options.zero) {
     settings = stage_settings(*options.zero);
-    told.settings = "--zero";  // beside the model
+    told.settings = "--zero";  // next to the model
   }
   const std::int64_t ranks = std::int64_t{options.nodes} * node.gpus;
   Json workload = workload_asked(told, settings, device, ranks, begun.assumed);

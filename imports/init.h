@@ -32,7 +32,7 @@ struct InitOptions {
   std::string settings = {};
   std::string flags = {};   // a line of them, in place of those of settings that are a file
   int launch = 0;           // of those that were captured, from 1; 0: the one that trains
-  Json parallel = nullptr;  // keys of workload.parallel, in place of what the settings say
+  Json parallel = nullptr;  // keys of workload.parallel, in place of the settings'
   std::optional<std::int64_t> micro_batches = {};  // of a step
   std::string gpu = {};
   int gpus = 1;  // 0: those of `cluster`

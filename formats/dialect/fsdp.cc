@@ -241,7 +241,7 @@ void note_padding(const Reading& reading, const Workload& workload,
     if (more > most) named = &tensor;
     most = std::max(most, more);
   }
-  constexpr Bytes kCounts = 50;  // one part in so many of the gradients
+  constexpr Bytes kCounts = 50;  // padding above 1/50 of the gradients counts
   if (named == nullptr || all * kCounts < gradient_bytes(workload)) return;
   const std::int64_t rows = named->shape.front();
   notes.push_back("FSDP2 pads the first dimension of each parameter to a multiple of the " +

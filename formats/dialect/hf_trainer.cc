@@ -94,7 +94,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     pass_over(config, {"torch", "ddp_find_unused_parameters", "ddp_broadcast_buffers"});
   } else {
     Json arguments = ddp_arguments(config, workload, notes);
-    arguments["no_sync"] = true;  // what accelerate does around all but the last micro-batch
+    arguments["no_sync"] = true;  // by accelerate, around all but the last micro-batch
     note(notes, {{half,
                   "bf16 and fp16 are autocast: gradients keep the parameters' format and travel "
                   "in it"}});

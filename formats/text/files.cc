@@ -140,7 +140,7 @@ void read_to_end(int file, const std::string& name, long long most, std::string&
 struct Target {
   std::string path;                  // no link
   std::optional<int> descriptor;     // of this process, that the path names
-  std::optional<struct stat> known;  // what stands there
+  std::optional<struct stat> known;  // status of the file there
 };
 
 std::optional<int> descriptor_named(const std::string& path) {
@@ -344,7 +344,7 @@ void may_be_replaced(const std::string& path) {
 void forget_what_was_read() { FilesRead::all().clear(); }
 
 void expect_different(const std::vector<std::string>& paths) {
-  std::map<std::string, std::string> seen;  // by where they lead
+  std::map<std::string, std::string> seen;  // by destination
   for (const std::string& path : paths) {
     if (path.empty()) continue;
     const Target target = target_of(path);

@@ -229,7 +229,7 @@ std::vector<StepWindow> folded(const std::vector<StepWindow>& windows,
     }
     open = !synchronises(window);
   }
-  if (open) steps.pop_back();  // its exchange lies behind the end of the trace
+  if (open) steps.pop_back();  // its exchange lies after the end of the trace
   return steps;
 }
 

@@ -16,7 +16,7 @@ namespace syncline::job::kineto {
 struct Item {
   Nanoseconds start = 0;  // on the device
   Nanoseconds end = 0;
-  Nanoseconds launched = 0;  // the host's call begins; start, where the trace does not hold it
+  Nanoseconds launched = 0;  // the host's call begins; `start` if the trace does not hold it
   Nanoseconds returned = 0;  // and returns
   int thread = -1;           // of the call; -1: unknown
   Bytes bytes = 0;           // of a copy
@@ -94,7 +94,7 @@ struct TraceTimeline {
 // AccumulateGrad of one gradient.
 struct Arrival {
   Nanoseconds start = 0;    // the host begins to take it
-  Nanoseconds settled = 0;  // what was launched until here may have produced it
+  Nanoseconds settled = 0;  // work launched until here may have produced it
   Nanoseconds end = 0;
   int thread = 0;
   int tensor = -1;  // place in Trace::tensors

@@ -23,10 +23,10 @@ inline constexpr Nanoseconds kFar = std::numeric_limits<Nanoseconds>::max();  //
 enum class Host : std::uint8_t {
   kStep,           // ProfilerStep#N
   kForward,        // DistributedDataParallel.forward
-  kNamed,          // what may fill the time between steps: a batch is loaded, a value read back, a
+  kNamed,          // possible work between steps: a batch is loaded, a value read back, a
                    // range that the user named
   kOptimizer,      // Optimizer.step#...
-  kGradient,       // evaluate_function: AccumulateGrad, where torch tells it (from 1.10 or so)
+  kGradient,       // evaluate_function: AccumulateGrad, if torch tells it (from 1.10 or so)
   kEngine,         // evaluate_function: of any other node
   kAccumulate,     // AccumulateGrad itself
   kCopyIn,         // gradient -> bucket
@@ -50,7 +50,7 @@ struct KernelLaunch {
   std::int64_t correlation = 0;
   Nanoseconds start = 0;
   Nanoseconds end = 0;
-  std::int64_t bytes = 0;  // of a copy, where the call tells them (AMD)
+  std::int64_t bytes = 0;  // of a copy, if the call tells them (AMD)
   int thread = 0;
 };
 
@@ -63,7 +63,7 @@ struct DeviceEvent {
   std::int64_t bytes = 0;  // of a copy
   std::int64_t stream = 0;
   int device = 0;
-  int message = -1;  // place in Trace::messages, where its name or metadata says collective
+  int message = -1;  // place in Trace::messages, if its name or metadata says collective
   TracedWork work{};
 };
 
@@ -90,13 +90,13 @@ struct TracedMessage {
   std::string kind;           // "all_reduce", ...; empty: not told
   std::string group;          // of ranks, as torch names it
   int place = -1;             // of that group in Trace::groups
-  std::string backend;        // "nccl", "gloo", where its name begins so
+  std::string backend;        // "nccl", "gloo", if its name begins so
   int ranks = 0;              // 0: not told
-  std::int64_t elements = 0;  // the larger of what goes in and what comes out; 0: not told
-  std::int64_t given = 0;     // what a rank gives and gets, likewise
+  std::int64_t elements = 0;  // the larger of input and output; 0: not told
+  std::int64_t given = 0;     // elements that a rank gives; `got`: receives; 0: not told
   std::int64_t got = 0;
   std::optional<DType> dtype;
-  bool told = false;  // the kind stands in the event's metadata, not in its name alone
+  bool told = false;  // the event's metadata has the kind, not only its name
 };
 
 // Returns "all_reduce" for "allreduce_", "nccl:all_reduce",
@@ -121,11 +121,11 @@ struct Trace {
   std::size_t operators = 0;            // events of the host that are operators, kept or not
   std::size_t damaged = 0;              // events that could not be read and were left out
   std::vector<std::string> optimizers;  // their classes: "AdamW"
-  std::vector<std::string> sharded;     // whose names stand in it: "FSDP", "DeepSpeed", "Megatron"
-  std::vector<std::string> parallel;    // whose names say that ranks share one model: "DeepEP"
-  std::string accelerator;              // neither CUDA's nor ROCm's, that worked: "MTIA"; or none
-  std::size_t accelerated = 0;          // its events
-  bool paddle = false;                  // PaddlePaddle's profiler wrote it
+  std::vector<std::string> sharded;     // sharding libraries in it: "FSDP", "DeepSpeed", "Megatron"
+  std::vector<std::string> parallel;  // libraries in it that share one model among ranks: "DeepEP"
+  std::string accelerator;            // neither CUDA's nor ROCm's, that worked: "MTIA"; or none
+  std::size_t accelerated = 0;        // its events
+  bool paddle = false;                // PaddlePaddle's profiler wrote it
 };
 
 // Reads a file in one go, in memory that does not grow with the events that are not kept. Throws
@@ -150,7 +150,7 @@ struct Event {
   bool annotation = false;  // a range that torch or the user named
   std::string accelerator;  // kAccelerator: "MTIA"
   std::string name;
-  std::string process;  // pid and tid as they stand there, without quotes
+  std::string process;  // pid and tid as written there, without quotes
   std::string thread;
   Nanoseconds start = 0;
   Nanoseconds duration = 0;

@@ -168,7 +168,7 @@ std::vector<Change> compression_changes(const Strategy& strategy, const Workload
     candidates.push_back(changed("send 0.1 % of each large gradient (compression: codec dgc)",
                                  strategy, [](Strategy& own) { own.compression.codec = "dgc"; }));
   }
-  if (cluster.device.flops == 0) return candidates;  // what its products take is not known
+  if (cluster.device.flops == 0) return candidates;  // the time of its products is not known
   constexpr int kRank = 4;
   Strategy factored = strategy;
   factored.compression.codec = "powersgd";

@@ -23,9 +23,9 @@ struct Argument {
   Value value;
   std::string help;
   std::vector<std::string> words = {};  // that are allowed; empty: all
-  double low = 0, high = 0;             // limits of a number; none where they are equal
-  std::size_t thousand = 0;             // what a k behind a whole number multiplies by; 0: none
-  std::string shown = {};               // the default, where the value does not say it
+  double low = 0, high = 0;             // limits of a number; none if they are equal
+  std::size_t thousand = 0;             // factor for a k after a whole number; 0: none
+  std::string shown = {};               // the default, if the value does not say it
   bool file = false;                    // the text names one
   std::string group = {};               // in the help; empty: among the common ones
 };

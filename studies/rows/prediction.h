@@ -12,9 +12,9 @@ namespace syncline::measure {
 struct Prediction {
   Metrics metrics = {};
   Memory memory = {};            // of the rank that holds most
-  Sensitivity sensitivity = {};  // of the step time to what it rests on
+  Sensitivity sensitivity = {};  // of the step time to its inputs
   Interval step = {};            // seconds, 80 % of the step time
-  double speedup = 1;            // over the baseline, or what the row compares with
+  double speedup = 1;            // over the baseline, or the row's own comparison
   Interval gain = {};            // 80 % of the speedup
 };
 

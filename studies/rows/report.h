@@ -33,7 +33,7 @@ struct Row : Prediction {  // the baseline strategy is that of the same sweep po
   SweepPoint sweep;
   double rounding_error = 0;  // of one exchange (rounding.h); 0: none, or not known
   struct Rate {
-    std::int64_t ranks = 0;  // no gap behind it: rows travel as they lie in memory
+    std::int64_t ranks = 0;  // no gap after it: rows travel as they lie in memory
     double tokens = 0;       // a second and rank; 0: not known, as in those below
     double mfu = 0;  // time of the products that a rank needs at its device's rated rate, a step
     double efficiency =
@@ -99,12 +99,12 @@ struct Report {
   std::vector<std::string> sources;  // where workload, cluster and published figures come from
   std::vector<Row> rows;
   std::vector<Fitted> fitted;  // empty without calibration
-  FitErrors fit_errors;        // what the calibration left uncertain
+  FitErrors fit_errors;        // uncertainty that the calibration left
   std::optional<NetworkFit> network;
   std::vector<Split> splits;
-  std::string shortage;               // of memory (memory.h); empty where all strategies fit
-  std::vector<std::string> warnings;  // what is allowed and rarely meant (warnings.h)
-  std::string out_of_range;           // why the forecasts leave what was calibrated, where they do
+  std::string shortage;               // of memory (memory.h); empty if all strategies fit
+  std::vector<std::string> warnings;  // of settings that are allowed and rarely meant (warnings.h)
+  std::string out_of_range;           // why the forecasts leave the calibrated range, if they do
   Workload traced_workload;           // of `traced`
   std::vector<Traced> traced;
   bool complete = true;  // false: interrupted, the rows so far

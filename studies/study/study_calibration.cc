@@ -194,7 +194,7 @@ void calibrate_study(const input::Document& document, const Scenario& scenario,
   std::vector<double> errors;
   for (const auto& part : parts_of(scenario)) {
     const PartFit fit(document, scenario, part);
-    if (fit.used().empty()) continue;  // nothing was published for it: the start values stand
+    if (fit.used().empty()) continue;  // no published figures: the start values hold
     const auto fitted = fit.without([](const RowKey&) { return false; });
     report.fitted.insert(report.fitted.end(), fitted.begin(), fitted.end());
     for (const double error : fit.errors(fitted, fit.used())) errors.push_back(error);

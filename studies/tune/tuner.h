@@ -60,7 +60,7 @@ struct CurvePoint {
 
 struct Tuned {
   Strategy base;
-  Ranked baseline;  // the scenario's, as it stands
+  Ranked baseline;  // the scenario's own
   // The best first, which is the one to take: of those that no measurement could tell apart the
   // simplest, of a round size. Then the best of each other configuration and kind that takes
   // longer.
@@ -92,7 +92,7 @@ struct Tuned {
   std::size_t evaluations = 0;  // of them evaluated
   bool exhaustive = false;
   bool complete = true;    // false: stopped by budget or interruption
-  Seconds left_bound = 0;  // then: what none of the candidates that were left goes below
+  Seconds left_bound = 0;  // then: lower bound of all candidates that were left
 
   const Ranked& winner() const { return ranking.front(); }
 };

@@ -139,7 +139,7 @@ void add_ddp_curve(const input::Document& document, const dialect::Dialect* emit
       tuning.ddp_curve.push_back({curve[i].size, model.step_time(strategy)});
     }
   } catch (const InputError&) {
-    tuning.ddp_curve.clear();  // a cap is refused beside the other keys
+    tuning.ddp_curve.clear();  // a cap is refused next to the other keys
   }
 }
 
