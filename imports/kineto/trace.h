@@ -121,11 +121,11 @@ struct Trace {
   std::size_t operators = 0;            // events of the host that are operators, kept or not
   std::size_t damaged = 0;              // events that could not be read and were left out
   std::vector<std::string> optimizers;  // their classes: "AdamW"
-  std::vector<std::string> sharded;     // sharding libraries in it: "FSDP", "DeepSpeed", "Megatron"
-  std::vector<std::string> parallel;  // libraries in it that share one model among ranks: "DeepEP"
-  std::string accelerator;            // neither CUDA's nor ROCm's, that worked: "MTIA"; or none
-  std::size_t accelerated = 0;        // its events
-  bool paddle = false;                // PaddlePaddle's profiler wrote it
+  std::vector<std::string> sharded;     // sharding libraries: "FSDP", "DeepSpeed", "Megatron"
+  std::vector<std::string> parallel;    // libraries that share a model among ranks: "DeepEP"
+  std::string accelerator;              // neither CUDA's nor ROCm's, that worked: "MTIA"; or none
+  std::size_t accelerated = 0;          // its events
+  bool paddle = false;                  // PaddlePaddle's profiler wrote it
 };
 
 // Reads a file in one go, in memory that does not grow with the events that are not kept. Throws
