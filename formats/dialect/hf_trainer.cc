@@ -121,7 +121,7 @@ Json in_arguments(const Json& ddp, const Workload& workload) {
   return config;
 }
 
-// Returns true if the Trainer can express this, without caps per bucket and optimize_ddp.
+// Returns true if the Trainer can express this: no list of caps, first bucket or whole graph.
 bool has_words(const Json& ddp) {
   const bool whole = ddp.contains("torch_compile") && ddp["torch_compile"]["optimize_ddp"] == false;
   return !whole && !ddp.contains("bucket_cap_mb_list") &&
