@@ -1,4 +1,4 @@
-// Backends by name, each of which runs a plan on ranks: rows that main hands in. A backend's module
+// Backends by name. Each runs a plan on ranks; main hands in their rows. A backend's module
 // (cli/modules.h) has its name.
 #pragma once
 
@@ -16,7 +16,7 @@ struct BackendRow {
 // Sets the table. main calls it once.
 void hand_in(std::vector<BackendRow> rows);
 
-// Returns the table, in the order in which it was handed in.
+// Returns the table, in the order of hand_in's rows.
 const std::vector<BackendRow>& backends();
 std::vector<std::string> backend_names();
 

@@ -1,4 +1,4 @@
-// `syncline tune`: its options, and the search on a machine, in which an evaluation costs training
+// `syncline tune`: its options, and the search on a machine. There an evaluation costs training
 // steps.
 #pragma once
 

@@ -203,7 +203,7 @@ struct OverlapPrior {
 // RTX 3090 (huggingface/transformers issue 9371), 2 RTX 5090 and 2 H100 (CS336's second assignment,
 // by several hands) ask for 0.3 to 1.2, most for 0.6 to 0.7.
 //
-// Gloo: two ranks on two processors of a virtual machine that compute all the time, behind links of
+// Gloo: two ranks on two processors of a virtual machine that compute all the time, over links of
 // 0.5 and 1 Gbit/s (scenarios/jobs): sockets, reductions and interrupts take a quarter to nearly a
 // half of the processors during a collective, and each collective waits one scheduler tick for its
 // turn. With idle processors the loss is near zero.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kHead = std::size_t{1} << 16;
 
-// zlib reads what is not packed as it is.
+// Returns the first kHead bytes of a file. zlib returns them unchanged if they are not packed.
 std::string first_bytes(const std::string& path) {
   note_read(path);
   gzFile file = gzopen(path.c_str(), "rb");
@@ -31,7 +31,7 @@ Head head_of(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return {path, true, ""};
   if (!std::filesystem::exists(path, error)) throw InputError(path + ": no such file");
-  // Its beginning tells what it is, and then it is read again.
+  // The file is read twice: its beginning, then all of it.
   if (!std::filesystem::is_regular_file(path, error)) {
     throw InputError(path + ": a pipe or a device, expected a file");
   }
@@ -70,7 +70,7 @@ bool is_inspector(const Head& head) {
                         : calibrate::is_inspector_text(head.bytes);
 }
 
-// It tells collectives and nothing else of a step: a network can be made of it, no workload.
+// Refuses NCCL's Inspector: its collectives make a network, but no workload.
 Observed refuse_inspector(const std::vector<std::string>& files) {
   throw InputError(files.front() +
                    ": written by NCCL's Inspector: it tells what collectives took, no gradients; "

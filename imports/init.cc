@@ -47,7 +47,7 @@ Json named_workload(const operators::Architecture& row) {
           {"operators", std::move(operators)}};
 }
 
-// A file, unless an architecture bears that name.
+// Reads a model's file, unless an architecture bears that name.
 Json workload_of(const std::string& model, bool tensors, std::vector<std::string>& assumed) {
   std::error_code error;
   const bool file = std::filesystem::exists(model, error);
@@ -75,7 +75,7 @@ Json workload_of(const std::string& model, bool tensors, std::vector<std::string
   if (!observed.workload) {
     throw InputError(model + ": a trace of a job, not a model: `syncline import` reads it");
   }
-  // What a config does not tell is asked of the options below.
+  // Options below supply the facts that a config lacks.
   const bool config = observed.workload->contains("operators");
   if (!config) assumed = observed.warnings;
   return *observed.workload;
@@ -85,7 +85,7 @@ bool cut_job(const Json& workload) { return workload.contains("parallel"); }
 
 bool of_images(const Json& workload) { return !workload["operators"].contains("sequence"); }
 
-// At what rate products are taken in the formats that only they have.
+// Adds the assumed rate of products in fp8 or tf32.
 void say_rounded(const std::string& dtype, const KnownDevice& device,
                  std::vector<std::string>& assumed) {
   const bool fp8 = dtype == "fp8";
@@ -105,7 +105,7 @@ void say_rounded(const std::string& dtype, const KnownDevice& device,
             "(cluster.device.half_tflops), as data sheets have it");
 }
 
-// `own`: the framework keeps parameters in the products' format, as those that cut jobs do.
+// Sets the format. `own`: the framework keeps parameters in the products' format, as Megatron does.
 void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice& device, bool own,
                   std::vector<std::string>& assumed) {
   const std::string dtype = options.dtype.empty() ? (device.bf16 ? "bf16" : "fp16") : options.dtype;
@@ -132,7 +132,7 @@ void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice
   }
 }
 
-// How a model that is trained by PyTorch alone runs.
+// Sets how a model runs that is trained by PyTorch alone.
 void choose_modules(Json& workload, const InitOptions& options, bool in_cut,
                     std::vector<std::string>& assumed) {
   const bool modules = workload.contains("operators") && !in_cut;
@@ -182,7 +182,7 @@ void scale_tensors(Json& workload, double factor) {
   }
 }
 
-// A workload of tensors: FLOPs are linear in the tokens, formats are the file's.
+// Scales a workload of tensors: FLOPs are linear in the tokens, formats are the file's.
 void choose_tensors(Json& workload, const InitOptions& options, std::vector<std::string>& assumed) {
   if (options.sequence) {
     scale_tensors(workload, static_cast<double>(*options.sequence) / models::kTokens);
@@ -201,7 +201,7 @@ void choose_tensors(Json& workload, const InitOptions& options, std::vector<std:
   if (!options.batch) assumed.emplace_back("1 sample per GPU and step (--batch)");
 }
 
-// Samples of a step where they stand in other micro-batches than were guessed.
+// Returns the remedy's words in place of `before`, with the options that it changes.
 std::string in_place_of(const measure::Remedy& remedy, const std::string& before) {
   std::string text = remedy.words() + (remedy.own ? "" : " in place of '" + before + "'");
   std::string options;
@@ -213,9 +213,9 @@ std::string in_place_of(const measure::Remedy& remedy, const std::string& before
   return options.empty() ? text : text + " (" + options.substr(2) + ")";
 }
 
-// Puts strategies that fit in place of those that do not: other schemes of the framework, and what
-// nobody gave of recomputation, micro-batches and layout. What settings say stays, ahead of them.
-// These guesses are said first; so is that nothing fits. A job whose steps were measured stays.
+// Replaces strategies that do not fit by ones that do: other schemes of the framework, and guesses
+// of recomputation, micro-batches and layout. The user's settings stay, ahead of guesses. These
+// guesses, or the lack of a fit, are said first. A job with measured steps stays.
 void make_fit(const InitOptions& options, const measure::Freedom& may, bool from_settings,
               Begun& begun) {
   input::Document document = input::document_of("init", begun.scenario);
@@ -259,7 +259,7 @@ void make_fit(const InitOptions& options, const measure::Freedom& may, bool from
 
 constexpr const char* kConfigured = "as configured";
 
-// What the settings say stands in for options that are not given.
+// Takes batch, sequence and format from the settings if no options give them.
 void take_told(const Settings& settings, InitOptions& options) {
   const Json& workload = settings.workload;
   if (!options.batch && workload.contains("batch")) {
@@ -288,7 +288,7 @@ Json strategies_for(const KnownDevice& device, bool accumulates) {
   return list;
 }
 
-// Whether each micro-batch sums its gradients decides what the network carries, and no model says.
+// Adds the assumption on sums in each micro-batch: they decide the traffic, and no model says.
 void assume_each_sums(const Json& workload, std::vector<std::string>& assumed) {
   const std::int64_t count = workload.value("micro_batches", std::int64_t{1});
   if (count < 2) return;
@@ -303,7 +303,7 @@ std::string about(const std::vector<std::string>& assumed) {
   return text + ".";
 }
 
-// What is taken of the machines, whatever runs on them.
+// Returns the assumptions about the machines, for any job.
 std::vector<std::string> assumed_of(const KnownNode& node, const KnownDevice& device) {
   constexpr int kDigits = 3;
   const double half = hardware::reached_half_flops(device.compute_capability);
@@ -322,7 +322,7 @@ std::vector<std::string> assumed_of(const KnownNode& node, const KnownDevice& de
           "overhead (data_parallel_overhead_us)"};
 }
 
-// Options of a layout have a meaning beside the size that cuts it.
+// Throws if an option of a layout is given without the size that it belongs to.
 void expect_cut(const Json& asked, const Json& parallel) {
   struct Beside {
     const char* key;
@@ -340,12 +340,12 @@ void expect_cut(const Json& asked, const Json& parallel) {
   }
 }
 
-// The model with what the settings say of the job, and the options say in place of it.
+// Returns the model with the settings' facts of the job, or those of the options in their place.
 Json job_of(const InitOptions& options, const std::optional<Settings>& settings,
             std::vector<std::string>& assumed) {
   const bool told = settings && settings->workload.contains("operators") &&
                     settings->workload["operators"].contains("architecture");
-  const bool alone = options.settings.empty() && settings;  // no model beside the settings
+  const bool alone = options.settings.empty() && settings;  // no model next to the settings
   if (alone && !told) {
     const std::string& why = settings->no_model;
     throw InputError(
@@ -384,7 +384,7 @@ std::int64_t replicas_of(const Json& workload, std::int64_t ranks) {
   for (const char* key : {"tensor", "pipeline", "context"}) {
     cut = std::min<std::int64_t>(cut * parallel.value(key, std::int64_t{1}), std::int64_t{1} << 40);
   }
-  // What does not divide the ranks is refused, with its numbers, where the layout is read.
+  // The reader of the layout refuses a size that does not divide the ranks, with its numbers.
   return ranks % cut == 0 ? ranks / cut : 1;
 }
 
@@ -414,7 +414,7 @@ void choose_micro_batches(Json& workload, const InitOptions& options,
   if (count > 1) workload["micro_batches"] = count;
 }
 
-// As the settings have it, and what else such a job may be set to.
+// Returns the settings' own strategy, and other settings for such a job.
 Json strategies_of(const std::optional<Settings>& settings, std::int64_t ranks) {
   Json list = Json::array();
   const auto add = [&](const char* name, Json config) {
@@ -444,7 +444,7 @@ Json strategies_of(const std::optional<Settings>& settings, std::int64_t ranks) 
   return list;
 }
 
-// Elements of a token inside the model; 0: not known.
+// Returns the elements of a token inside the model; 0: not known.
 std::int64_t hidden_of(const Json& workload) {
   const Json operators = workload.value("operators", Json::object());
   if (operators.contains("shape")) return operators["shape"].value("hidden", std::int64_t{0});
@@ -453,7 +453,7 @@ std::int64_t hidden_of(const Json& workload) {
   return row == nullptr || row->images ? 0 : row->shape.hidden;
 }
 
-// The links of a node that no list has.
+// Returns the links of a node that no list has.
 Json own_cluster(const KnownNode& node) {
   Json cluster = input::known_node_json(node);
   if (node.gpus == 1) cluster.erase("intra");
@@ -461,7 +461,7 @@ Json own_cluster(const KnownNode& node) {
   return cluster;
 }
 
-// A scenario whose baseline takes so long on so many nodes by the value of one key.
+// Makes the value of `key` a parameter that the measured steps fit, by number of nodes.
 void fit_to_steps(const std::vector<std::pair<int, Seconds>>& steps, const std::string& key,
                   double start, Json& scenario) {
   constexpr double kFar = 1000;
@@ -478,8 +478,7 @@ void fit_to_steps(const std::vector<std::pair<int, Seconds>>& steps, const std::
   }
 }
 
-// Whether a step on one node is shorter with a host that launches at once than with products that
-// take no time.
+// Returns true if a step on one node is shorter with free launches than with free products.
 bool waits_for_host(const Json& alone) {
   const Scenario scenario = input::parse_scenario(input::document_of("init", alone));
   const OperatorList& list = scenario.workload.operators;
@@ -494,9 +493,9 @@ bool waits_for_host(const Json& alone) {
          operators::evaluate_operators(list, products).all();
 }
 
-// Measured steps. That of one node tells the rate of products, or the host's time for a launch;
-// those of several tell what the ports between them carry, count by count. The most nodes come
-// first, as other verbs take the first.
+// Adds measured steps. One node's step fits the rate of products, or the host's time per launch.
+// Steps of several nodes fit the bandwidth of the ports between them, count by count. The most
+// nodes come first, as other verbs take the first.
 void add_steps(const InitOptions& options, const KnownNode& node, Begun& begun) {
   std::vector<std::pair<int, Seconds>> across;
   for (const auto& step : options.steps) {
@@ -544,7 +543,7 @@ void set_batch(Json& workload, std::int64_t batch) {
 
 namespace {
 
-// Flags behind a file of settings are added to it; behind a model they are settings.
+// Moves flags after a file of settings into `flags`; after a model they are the settings.
 InitOptions with_flags_in_place(InitOptions options) {
   if (!options.settings.starts_with("--") || !options.flags.empty()) return options;
   std::error_code error;
@@ -614,7 +613,7 @@ Json cluster_file(InitOptions& options) {
   return cluster;
 }
 
-// Returns as many nodes as the settings start processes for; 0: they do not say.
+// Returns the number of nodes for the settings' processes; 0: they do not say.
 int nodes_for(const std::optional<Settings>& settings, int gpus) {
   constexpr std::int64_t kMostNodes = 100000;
   const std::int64_t ranks = settings ? settings->ranks : 0;
@@ -687,7 +686,7 @@ Json cluster_of(const Machines& machines, const InitOptions& options, const std:
   return cluster;
 }
 
-// The stage of --zero as DeepSpeed's settings.
+// Returns the stage of --zero as DeepSpeed's settings.
 Settings stage_settings(int stage) {
   Settings settings;
   settings.framework = "DeepSpeed";
@@ -697,7 +696,7 @@ Settings stage_settings(int stage) {
   return settings;
 }
 
-// The strategies of a scenario: as the settings have it, or as the options ask.
+// Returns the strategies of a scenario: as the settings have it, or as the options ask.
 Json strategies_asked(const InitOptions& options, const std::optional<Settings>& settings,
                       const KnownDevice& device, const Json& scenario) {
   const Json& workload = scenario["workload"];
@@ -724,13 +723,13 @@ Json strategies_asked(const InitOptions& options, const std::optional<Settings>&
   return strategies_for(device, workload.value("micro_batches", std::int64_t{1}) > 1);
 }
 
-// The model and the job, with what is guessed of them.
+// Returns the model and the job; guesses are added to `assumed`.
 Json workload_asked(InitOptions& options, std::optional<Settings>& settings,
                     const KnownDevice& device, std::int64_t ranks,
                     std::vector<std::string>& assumed) {
   Json workload = job_of(options, settings, assumed);
   if (settings) fill_auto_sizes(workload, *settings, assumed);
-  // What the settings say is not guessed.
+  // Facts of the settings are not guessed.
   if (settings) take_told(*settings, options);
   if (settings && settings->compiled) options.compiled = true;
   if (workload.contains("operators")) {
@@ -753,7 +752,7 @@ Json workload_asked(InitOptions& options, std::optional<Settings>& settings,
   return workload;
 }
 
-// Throws where options do not go together.
+// Throws if options do not go together.
 void expect_one_scheme(const InitOptions& options, bool settings) {
   const char* option = options.zero ? "--zero" : "--fsdp";
   if (options.zero && options.fsdp) throw InputError("--zero: remove it, or --fsdp");
@@ -780,7 +779,7 @@ Begun init_scenario(const InitOptions& asked) {
   InitOptions told = options;
   if (options.zero) {
     settings = stage_settings(*options.zero);
-    told.settings = "--zero";  // beside the model
+    told.settings = "--zero";  // next to the model
   }
   const std::int64_t ranks = std::int64_t{options.nodes} * node.gpus;
   Json workload = workload_asked(told, settings, device, ranks, begun.assumed);
@@ -792,7 +791,7 @@ Begun init_scenario(const InitOptions& asked) {
       {"about", "Written by syncline init: `about` in workload and cluster says what is assumed."},
       {"workload", std::move(workload)}};
   begun.scenario["cluster"] = cluster_of(machines, told, where);
-  // What the settings ask for and nothing costs is said by every verb that reads this.
+  // Each verb that reads this scenario reports the settings that no model prices.
   if (settings) {
     for (const std::string& sentence : settings->assumed) {
       begun.scenario["notes"].push_back("assumed: " + sentence);

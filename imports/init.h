@@ -1,6 +1,6 @@
-// A scenario to begin with: a model, by its name or its file, on so many nodes of a known kind, cut
-// as its framework's settings or the options say. Nothing is asked that can be found; what was
-// guessed is said, beside the answer and in the file.
+// A scenario to begin with: a model, by its name or its file, on nodes of a known kind, partitioned
+// as its framework's settings or the options say. Facts that can be found are not asked; guesses
+// are named in the answer and in the file.
 #pragma once
 
 #include <optional>
@@ -27,12 +27,12 @@ struct InitOptions {
   std::string dtype =
       {};                 // of products: "fp32", "tf32", "fp16", "bf16", "fp8"; empty: the device's
   bool compiled = false;  // by torch.compile; else its modules run as they come
-  // A framework's own settings beside the model (core/job/frameworks): their file, or a line of
+  // A framework's own settings next to the model (imports/frameworks): their file, or a line of
   // flags. Empty: none.
   std::string settings = {};
   std::string flags = {};   // a line of them, in place of those of settings that are a file
   int launch = 0;           // of those that were captured, from 1; 0: the one that trains
-  Json parallel = nullptr;  // keys of workload.parallel, in place of what the settings say
+  Json parallel = nullptr;  // keys of workload.parallel, in place of the settings'
   std::optional<std::int64_t> micro_batches = {};  // of a step
   std::string gpu = {};
   int gpus = 1;  // 0: those of `cluster`
@@ -61,19 +61,19 @@ void set_batch(Json& workload, std::int64_t batch);
 // A node that no list has: GPUs of a known kind and the port that leads out of it, in words or as
 // NCCL found them.
 
-// `gpu`: a name of catalogue/hardware's; `net`: "25gbit", "8x400gbit", "4x100gbit:efa"; empty where
-// there is one node. Without a fabric's name a port of up to 50 Gbit/s is Ethernet with TCP, and of
-// others nothing is known. GPUs are joined as in their usual node, cards by PCIe, those of GeForce
-// through host memory. Throws InputError by the options' names.
+// Returns a node of GPUs `gpu`, a name of catalogue/hardware. `net`: "25gbit", "8x400gbit",
+// "4x100gbit:efa"; empty for one node. Without a fabric's name a port of up to 50 Gbit/s is
+// Ethernet with TCP, and of others nothing is known. GPUs are joined as in their usual node, cards
+// by PCIe, those of GeForce through host memory. Throws InputError by the options' names.
 hardware::KnownNode own_node(const std::string& gpu, int gpus, const std::string& net);
 
-// Of NCCL's topology file (NCCL_TOPO_DUMP_FILE writes it, NCCL_TOPO_FILE reads it): the GPUs,
-// NVLink or PCIe between them as rated, and the fastest NICs. It does not name the GPUs: without
-// `gpu` they are AMD's of that PCI device or the only known ones of their compute capability. `net`
-// in place of NICs. Throws InputError.
+// Returns the node of NCCL's topology file (NCCL_TOPO_DUMP_FILE writes it, NCCL_TOPO_FILE reads
+// it): the GPUs, NVLink or PCIe between them as rated, and the fastest NICs. It does not name the
+// GPUs: without `gpu` they are AMD's of that PCI device or the only known ones of their compute
+// capability. `net` in place of NICs. Throws InputError.
 hardware::KnownNode nccl_node(const std::string& file, std::string gpu, std::string net);
 
-// Returns true if --node names such a file, whatever it is called, and no known node.
+// Returns true if --node names such a file, under any name, and no known node.
 bool is_topology_file(const std::string& node);
 
 }  // namespace syncline::job

@@ -49,7 +49,7 @@ void take_words(const InitQuestion& question, InitOptions& init) {
   std::vector<std::string> words = question.words;
   init.model = question.model;
   if (!question.tensors.empty()) {
-    // What would be the model is what comes after it.
+    // --tensors names the model: the argument in its place is the first word.
     if (!init.model.empty()) words.insert(words.begin(), init.model);
     init.model = question.tensors;
     init.tensors = true;
@@ -78,7 +78,7 @@ void take_words(const InitQuestion& question, InitOptions& init) {
   }
   std::string flags;
   for (const std::string& word : words) {
-    // One word may be a whole line; of several each is what a shell made of its quotes.
+    // A single word may be a whole line; of several, a shell has removed the quotes.
     flags += (flags.empty() ? "" : " ") + (words.size() > 1 ? shell_word(word) : word);
   }
   (file ? init.flags : init.model.empty() ? init.model : init.settings) = flags;
@@ -171,7 +171,7 @@ std::optional<std::int64_t> count_of(const std::optional<std::size_t>& given) {
   return static_cast<std::int64_t>(*given);
 }
 
-// Throws unless the words of --recompute are known: as a flag it may stand alone.
+// Throws unless the word of --recompute is known; as a flag it has none.
 void expect_known(const InitQuestion& question) {
   const std::string& word = question.recompute;
   if (word.empty() || std::ranges::find(kRecomputed, word) != kRecomputed.end()) return;
@@ -209,7 +209,7 @@ void add_machines(InitQuestion& question, questions::Arguments& list) {
                   .high = kMostNodes});
 }
 
-// Lists the arguments that decide what a GPU keeps in memory.
+// Lists the arguments that decide a GPU's use of memory.
 void add_memory(InitQuestion& question, questions::Arguments& list) {
   constexpr const char* kGroup = "Memory";
   list.push_back({.name = "fsdp",

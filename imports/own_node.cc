@@ -47,7 +47,7 @@ double leading_number(const std::string& text) {
   return value > 0 && value < kMost ? value : 0;
 }
 
-// "16.0 GT/s PCIe", 16 lanes, behind the line code. Virtual machines leave both out.
+// Returns the net rate of "16.0 GT/s PCIe", 16 lanes. Virtual machines leave both out.
 BytesPerSecond rate_of_slot(const Json& pci) {
   constexpr double kNewCode = 8, kOld = 8.0 / 10, kNew = 128.0 / 130;  // from PCIe 3 on
   const double transfers = leading_number(attribute(pci, "link_speed"));
@@ -55,18 +55,18 @@ BytesPerSecond rate_of_slot(const Json& pci) {
   return transfers * width * (transfers < kNewCode ? kOld : kNew) * kGigabitPerSecond;
 }
 
-// A GPU or an accelerator without a display, as AMD's are.
+// Returns true for a GPU, or an accelerator without a display such as AMD's.
 bool is_gpu_class(const std::string& pci_class) {
   return pci_class.starts_with("0x03") || pci_class.starts_with("0x12");
 }
 
-// RCCL's name of an AMD GPU: "gfx942"; before 2.12 the digits alone, 910 for gfx90a.
+// Returns RCCL's name of an AMD GPU: "gfx942"; before 2.12 the digits alone, 910 for gfx90a.
 std::string amd_name(const std::string& gcn) {
   if (gcn == "910") return "gfx90a";
   return gcn.empty() || gcn.starts_with("gfx") ? gcn : "gfx" + gcn;
 }
 
-// What NCCL says of one machine.
+// One machine as NCCL describes it.
 class Found {
  public:
   std::string amd;          // "gfx942"; "": NVIDIA's, or not said
@@ -83,7 +83,7 @@ class Found {
     std::string first;
     for (const Json& part : system["inside"]) {
       if (part["tag"] != "cpu") continue;
-      // Machines joined by NVLink stand in one file.
+      // One file lists all machines joined by NVLink; the first counts.
       const std::string host = attribute(part, "host_hash");
       if (first.empty()) first = host;
       if (host != first) continue;
@@ -95,7 +95,7 @@ class Found {
     }
   }
 
-  // Whether NVLink alone leads from one GPU to all.
+  // Returns true if NVLinks alone lead from one GPU to all.
   bool joined() const {
     std::set<std::string> reached;
     std::vector<std::string> next{gpus.front().bus};
@@ -112,7 +112,7 @@ class Found {
     return std::ranges::all_of(gpus, [&](const Gpu& gpu) { return reached.contains(gpu.bus); });
   }
 
-  // NVLinks of the GPU that has the fewest, to those that are here.
+  // Returns the NVLinks of the GPU that has the fewest, to GPUs of this machine and its switches.
   int links() const {
     std::set<std::string> here{""};
     for (const Gpu& gpu : gpus) here.insert(gpu.bus);
@@ -146,8 +146,8 @@ class Found {
     }
   }
 
-  // XGMI is AMD's NVLink. "tclass" is the PCI class of the other end: a GPU, a processor, else a
-  // switch.
+  // Adds a GPU. XGMI is AMD's NVLink. "tclass" is the PCI class of the other end: a GPU, a
+  // processor, else a switch.
   void add_gpu(const Json& gpu) {
     amd = amd_name(attribute(gpu, "gcn"));
     // AMD's library counts otherwise.
@@ -168,8 +168,8 @@ class Found {
   }
 };
 
-// GB/s of one NVLink, each direction: by generation 20, 25, 25, 25 and 50; of GA102's four 14.0625
-// (NVIDIA's whitepapers of Pascal to Blackwell, and of GA102).
+// Returns GB/s of one NVLink, each direction: by generation 20, 25, 25, 25 and 50; of GA102's four
+// 14.0625 (NVIDIA's whitepapers of Pascal to Blackwell, and of GA102).
 double nvlink_of(int capability) {
   constexpr int kVolta = 70, kGa102 = 86, kBlackwell = 100;
   return capability == kGa102      ? 14.0625
@@ -178,7 +178,7 @@ double nvlink_of(int capability) {
                                    : 50;
 }
 
-// NVLinks that a GPU has, by generation (the same whitepapers).
+// Returns the NVLinks of a GPU, by generation (the same whitepapers).
 int most_links(int capability) {
   constexpr int kVolta = 70, kAmpere = 80, kGa102 = 86, kHopper = 90;
   return capability >= kHopper   ? 18
@@ -188,7 +188,7 @@ int most_links(int capability) {
                                  : 4;
 }
 
-// GB/s that NCCL takes for one NVLink (src/graph/topo.h, SM60_NVLINK_BW and so on).
+// Returns GB/s that NCCL takes for one NVLink (src/graph/topo.h, SM60_NVLINK_BW and so on).
 double nccl_link_of(int capability) {
   constexpr int kVolta = 70, kGa102 = 86, kHopper = 90, kBlackwell = 100;
   return capability == kGa102       ? 12
@@ -218,8 +218,8 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-// What `nvidia-smi topo -m` prints: a row and a column for each GPU, NV18 where 18 NVLinks join
-// two. Switches are not in it: where all those links are more than a GPU has, one stands between.
+// Returns the machine of `nvidia-smi topo -m`: a row and a column per GPU, NV18 if 18 NVLinks join
+// two. Switches are not listed: more links than a GPU has mean a switch.
 Found matrix_in(const std::string& text, int capability) {
   Found found;
   std::vector<std::string> columns;
@@ -257,7 +257,7 @@ Found matrix_in(const std::string& text, int capability) {
   return found;
 }
 
-// What stands behind a word in a line, up to a blank; "" where the word is not in it.
+// Returns the text after a word in a line, up to a blank; empty if the line lacks the word.
 std::string behind(const std::string& line, const char* word) {
   const std::size_t at = line.find(word);
   if (at == line.npos) return {};
@@ -265,7 +265,7 @@ std::string behind(const std::string& line, const char* word) {
   return line.substr(from, line.find_first_of(" ,", from) - from);
 }
 
-// The name and the rate of a port that a line of NCCL's tells; no rate: it tells none.
+// Returns the name and the rate of a port in a line of NCCL's; a rate of 0: not told.
 Nic port_in(const std::string& line, bool direct) {
   Nic nic{behind(line, " name="), leading_number(behind(line, " speed=")), direct};
   const std::size_t number = line.rfind("] ");
@@ -275,8 +275,8 @@ Nic port_in(const std::string& line, bool direct) {
   return nic;
 }
 
-// Lines of NCCL_DEBUG=INFO, of the first host in them: its GPUs (of communicators, or of the graph
-// that NCCL_DEBUG_SUBSYS=GRAPH prints), what joins them, and the ports. Each rank prints the same.
+// Returns the first host in lines of NCCL_DEBUG=INFO: its GPUs (of communicators, or of the graph
+// of NCCL_DEBUG_SUBSYS=GRAPH), their links, and the ports. Each rank prints the same.
 Found info_in(const std::string& text, int capability) {
   Found found;
   std::map<std::string, Gpu> graph;
@@ -313,7 +313,7 @@ Found info_in(const std::string& text, int capability) {
   return found;
 }
 
-// A node as NCCL's file, its log or nvidia-smi tells it; the last two do not name the GPUs.
+// Reads a node from NCCL's file, its log or nvidia-smi; the last two do not name the GPUs.
 Found found_in(const std::string& file, const std::string& text, const std::string& gpu) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != text.npos && text[first] == '<') {
@@ -336,9 +336,9 @@ Found found_in(const std::string& file, const std::string& text, const std::stri
   return found;
 }
 
-// AMD's devices by what RCCL calls them and by their PCI device, that of virtual machines behind
-// it (The PCI ID Repository, 2025), and the GB/s of one XGMI link, each direction, where a ring
-// takes every link (AMD's data sheets of both platforms; of MI250X some links join two dies).
+// AMD's devices by RCCL's name and by PCI device, the virtual machine's second (The PCI ID
+// Repository, 2025). `link`: GB/s of one XGMI link, each direction, if a ring takes every link
+// (AMD's data sheets of both platforms; of MI250X some links join two dies).
 struct AmdDevice {
   std::string_view gcn;
   std::string_view name;
@@ -350,7 +350,7 @@ constexpr AmdDevice kAmd[] = {{"gfx90a", "mi250x", {"0x7408", "0x740c"}, 0},
                               {"gfx942", "mi325x", {"0x74a5", "0x74b9"}, 64},
                               {"gfx950", "mi350x", {"0x75a0", "0x75b0"}, 76.8}};
 
-// The device that an AMD GPU's PCI device names.
+// Returns the device that an AMD GPU's PCI device names.
 std::string amd_device_of(const Found& found, const std::string& file) {
   for (const AmdDevice& device : kAmd) {
     if (device.gcn == found.amd && std::ranges::count(device.products, found.amd_product) > 0) {
@@ -370,7 +370,7 @@ double amd_link_of(const hardware::KnownNode& node, const Found& found, const st
                    ", the GPUs of " + file + " are " + found.amd);
 }
 
-// The only known device of that compute capability.
+// Returns the only known device of that compute capability.
 std::string device_of(int capability, const std::string& file) {
   std::string all;
   std::size_t count = 0;
@@ -385,7 +385,7 @@ std::string device_of(int capability, const std::string& file) {
       "; --gpu says which");
 }
 
-// The fastest ports, as --net has them: NCCL speaks sockets where it names an interface.
+// Returns the fastest ports, as --net has them. NCCL uses sockets if it names an interface.
 std::string port_words(const std::vector<Nic>& nics) {
   double fastest = 0;
   for (const Nic& nic : nics) fastest = std::max(fastest, nic.megabits);
@@ -418,7 +418,7 @@ const KnownDevice& device_named(const std::string& name) {
                    "', expected a port's rate such as 25gbit, 8x400gbit or 4x100gbit:efa");
 }
 
-// What is left of a number at the front of `text`.
+// Returns the number at the front of `text`, and removes it there.
 double number_of(std::string_view& text, const std::string& net) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -524,7 +524,7 @@ hardware::KnownNode nccl_node(const std::string& file, std::string gpu, std::str
     node.inside = hardware::nvlink(found.links() * nvlink_of(capability));
     node.source = found.by_nvlink;
   } else if (node.inside.reached == 1) {
-    // What some have of NVLink helps no ring through all.
+    // NVLink between some GPUs helps no ring through all.
     node.inside = found.slot() > 0 ? hardware::pcie(found.slot() / kGigabytePerSecond)
                                    : hardware::pcie_of(capability);
     node.source = found.by_pcie;

@@ -27,9 +27,9 @@ struct ControlChannelSettings {
   std::chrono::milliseconds timeout{60000};
   // Value that must be the same on all ranks, such as a fingerprint of the scenario.
   std::string key;
-  // Called once if a rank has failed, from the channel's own thread. `first_hand`: this rank has to
-  // report the failure (rank 0, or rank 1 if rank 0 is gone). Empty: the next call of the channel
-  // throws.
+  // Receives the failure of a rank once, from the channel's own thread. `first_hand`: this rank has
+  // to report the failure (rank 0, or rank 1 if rank 0 is gone). Empty: the next call of the
+  // channel throws.
   std::function<void(const std::string& text, bool first_hand)> on_failure;
 };
 

@@ -47,7 +47,7 @@ run::Gradients expected(const Workload& workload, const plan::Plan& plan, std::u
       .gradients;
 }
 
-// Returns the unit of rounding of the coarsest format in which the plan's buckets are summed.
+// Returns the unit of rounding of the coarsest format in any sum of the plan's buckets.
 double rounding_of(const plan::Plan& plan) {
   double worst = 0x1p-24;
   for (const auto& bucket : plan.buckets) {

@@ -28,7 +28,7 @@ class Gathering {
   bool complete() const { return gathered_.has_value(); }
   // Returns the values of all ranks, by rank. Requires that the gathering is complete.
   std::vector<std::string> take_values() { return std::move(*gathered_); }
-  // Prevents all further completions: no rank may go on after a failure.
+  // Refuses all further completions: no rank may go on after a failure.
   void stop() { stopped_ = true; }
 
   // Returns how the sender broke the protocol, or nullopt. `met`: the ranks have met.

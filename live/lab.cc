@@ -15,7 +15,7 @@
 // A rank has its own /proc, /sys and /dev: they show the lab's processes and interfaces, and do not
 // configure the machine. It shares all other files. No route leads out. Its command has the
 // caller's environment and none of the rights that built the lab (live/lab.h). ip and tc are the
-// system's, whatever PATH says.
+// system's, not those of PATH.
 #include "live/lab.h"
 
 #include <algorithm>

@@ -42,7 +42,7 @@ struct LabPlan {
 };
 
 // Returns bytes per second of "1gbit", "2.5gbit", "500mbit" or "64kbit". Throws InputError that
-// begins with `what`.
+// begins with the second argument.
 double lab_rate(const std::string& text, const std::string& what);
 
 // Throws InputError for invalid options, by their names on the command line.
@@ -79,10 +79,10 @@ JobEnd run_lab(const LabRun& run);
 
 // Limits of the ranks' rights on the machine: building the lab needs root, they run without.
 
-// Makes a mount namespace in which files that configure the kernel (/proc/sys, /sys, control groups
-// and more) are read-only, also at other mounts of them. /dev has no disk, kernel log or memory,
-// only terminals, shared memory, accelerators and the likes of /dev/null. No user namespace can be
-// made, inside which all of this could be mounted anew. Throws MachineError.
+// Makes a mount namespace with read-only files of the kernel's configuration (/proc/sys, /sys,
+// control groups and more), also at other mounts of them. /dev has no disk, kernel log or memory,
+// only terminals, shared memory, accelerators and the likes of /dev/null. User namespaces are
+// refused, because in one all of this could be mounted anew. Throws MachineError.
 void cover_machine();
 
 // Removes this process's and its children's rights over networks, mounts, modules, devices and
@@ -93,7 +93,7 @@ void drop_rights();
 // Returns the variables that name the user whom drop_rights() changes to; empty if it does not.
 std::map<std::string, std::string> environment_of_user();
 
-// Returns the path of a system program, from folders that only root can write, whatever PATH says.
+// Returns the path of a system program, from folders that only root can write, not from PATH.
 // Throws MachineError if none of them has it.
 std::string system_program(const std::string& name);
 

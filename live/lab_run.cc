@@ -142,7 +142,7 @@ class Networks {
     });
   }
 
-  // Returns a device whose packets are read and written here, in pieces as large as TCP's.
+  // Returns a device for reading and writing packets here, in pieces as large as TCP's.
   Descriptor tap(const LabCommand& command) const {
     enter(at(command.where));
     Descriptor device(::open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK));
@@ -246,7 +246,7 @@ class Delay {
     }
   }
 
-  // A device that is down takes no packets, like a pulled cable.
+  // Passes a packet on. A device that is down takes none, like a pulled cable.
   static void hand_on(int to, const char* packet, std::size_t size) {
     [[maybe_unused]] const auto written = ::write(to, packet, size);
   }

@@ -58,8 +58,8 @@ plan::Plan equal_collectives(const collective::Collective& collective, int ranks
 Cluster unmeasured_cluster(const std::string& name, int nodes, int ranks_per_node);
 
 // Measures the links of `shape`: its nodes, ranks per node and tiers stay, their figures are
-// replaced. A collective call; the result is the same on all ranks. Requires that the shape has as
-// many ranks as the channel.
+// replaced. A collective call; the result is the same on all ranks. Requires a shape of the
+// channel's number of ranks.
 LinkCalibration calibrate_links(ControlChannel& channel, const LiveExecutorFactory& backend,
                                 const Cluster& shape, const LinkCalibrationSettings& settings);
 

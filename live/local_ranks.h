@@ -9,9 +9,9 @@
 
 namespace syncline::live {
 
-// Returns one command per rank, for run_ranks(). `meet`: the file in which rank 0 publishes its
-// address; empty: rank 0 gets a listening socket, and all know its port. The environment holds the
-// run's token. Our output is rank 0's; that of other ranks is dropped.
+// Returns one command per rank, for run_ranks(). `meet`: the file for rank 0's address; empty: rank
+// 0 gets a listening socket, and all know its port. The environment holds the run's token. Our
+// output is rank 0's; that of other ranks is dropped.
 std::vector<RankCommand> local_ranks(const std::vector<std::string>& command, int ranks,
                                      const std::string& meet = "");
 

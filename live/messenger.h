@@ -43,7 +43,7 @@ struct Message {
 inline constexpr std::size_t kPieceBytes = 65536;
 // Largest value of a rank in one gathering: the spans of a million operations are 40 MB.
 inline constexpr std::size_t kMostValue = std::size_t{64} << 20U;
-// Time in which both ends of a connection must prove that they know the token.
+// Time limit for both ends of a connection to prove that they know the token.
 inline constexpr std::chrono::milliseconds kProof{1000};
 
 // Returns 256 random bits as 64 hexadecimal digits.

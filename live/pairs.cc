@@ -20,7 +20,7 @@ std::vector<std::string> ends_of(std::size_t rank, const std::string& told,
                     "it gave no address for " + rank_text(channel.rank()) + " to call");
 }
 
-// Waits until the socket is ready for `what`.
+// Waits until the socket is ready for these events of poll.
 void await(const Socket& socket, short what, std::size_t rank, const ControlChannel& channel,
            LiveClock::time_point deadline) {
   constexpr int kLook = 100;  // milliseconds

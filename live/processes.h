@@ -74,7 +74,7 @@ class WaitedSignals {
 
   // Returns the next signal within `seconds`, or 0.
   int next(double seconds) const;
-  // Delivers the signals again, for a new process before it becomes another program.
+  // Lets the signals through again, for a new process before it becomes another program.
   void deliver() const;
 
  private:

@@ -35,9 +35,9 @@ struct RankEnvironment {
 using EnvironmentVariables = std::function<std::optional<std::string>(const std::string&)>;
 EnvironmentVariables process_environment();
 
-// Returns nullopt if no launcher has set its variables. `file`: the file for the rendezvous,
-// whatever the launcher says; empty: the launcher's choice, or else a file in the working
-// directory, named after the job. Throws InputError for an invalid value.
+// Returns nullopt if no launcher has set its variables. `file`: the file for the rendezvous, before
+// the launcher's; empty: the launcher's choice, or else a file in the working directory, named
+// after the job. Throws InputError for an invalid value.
 std::optional<RankEnvironment> read_rank_environment(const EnvironmentVariables& variables,
                                                      const std::string& file = "");
 

@@ -26,7 +26,7 @@ class RanksObjective {
   RanksObjective(const Settings& settings, const Scenario& scenario,
                  const tune::SearchProblem& problem, ControlChannel& channel);
 
-  // Rank 0's part.
+  // Runs on rank 0, up to dismiss():
 
   std::string source() const;
   // Measures a candidate of the problem. Throws MachineError if a rank fails or values differ.

@@ -89,7 +89,7 @@ Socket bind_socket(const std::string& address, int port) {
   Socket made(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made) failed_call("socket");
   set_option(made.fd(), IPPROTO_TCP, TCP_NODELAY, 1);
-  // Connections that a run left behind do not block the port.
+  // Connections left over from an earlier run do not block the port.
   if (port != 0) set_option(made.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
   sockaddr_in here{};
   if (!read_place(address, port, here) || bind(made.fd(), general(here), sizeof here) != 0) {

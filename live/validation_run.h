@@ -43,15 +43,15 @@ struct ValidationHooks {
   std::function<void(const LinkCalibration&)> calibrated = [](const LinkCalibration&) {};
   std::function<void(const Strategy&, Seconds step)> predicted = [](const Strategy&, Seconds) {};
   std::function<void(const PlanPair&, Seconds median)> measured = [](const PlanPair&, Seconds) {};
-  // Called when the report has one more row.
+  // Receives each new row of the report.
   std::function<void(const measure::ValidatedRow&)> row = [](const measure::ValidatedRow&) {};
-  // Called before each row. Rank 0's answer ends all ranks at the same row.
+  // Returns true to end all ranks at the same row, by rank 0's answer; called before each.
   std::function<bool()> interrupted = [] { return false; };
 };
 
-// Runs the strategies on all ranks together. Requires as many ranks as the scenario's cluster has.
-// Fills `report` as it goes, except names of backend and executor, version, date, and links in
-// words. The predictions are rank 0's only; whether values match is the same on every rank.
+// Runs the strategies on all ranks together. Requires the number of ranks of the scenario's
+// cluster. Fills `report` as it goes, except names of backend and executor, version, date, and
+// links in words. Predictions are rank 0's only; each rank knows if values match.
 void run_validation(const ValidationRun& run, ControlChannel& channel, const ValidationHooks& hooks,
                     measure::Validation& report);
 

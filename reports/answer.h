@@ -1,5 +1,5 @@
-// The answer of a verb in each form in which it is printed: a table for the terminal, Markdown, CSV
-// for spreadsheets, JSON for programs. A verb's report provides the content.
+// The answer of a verb in each printed form: a table for the terminal, Markdown, CSV for
+// spreadsheets, JSON for programs. A verb's report provides the content.
 #pragma once
 
 #include <functional>

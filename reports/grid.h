@@ -40,7 +40,7 @@ std::size_t display_width(std::string_view text);
 std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent = 0);
 
 // Breaks lines of text, each ended by '\n'. Each line continues below its own first word, or below
-// the text after a gap ("  word    what it says").
+// the text after a gap ("  word    its explanation").
 std::string wrapped_lines(const std::string& text, std::size_t width);
 
 struct Grid {
@@ -64,7 +64,7 @@ std::string plain_grid(const Grid& grid, const Screen& screen = {});
 // Returns a Markdown table, padded so that its source can be read too. It has no rules.
 std::string markdown_grid(const Grid& grid);
 
-// Escapes Markdown's signs.
+// Returns the text with Markdown's signs escaped.
 std::string markdown_text(std::string_view text);
 
 }  // namespace syncline::reports

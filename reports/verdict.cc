@@ -483,7 +483,7 @@ double least_wait(const Point& point) {
   return least;
 }
 
-// Says whether it is the network, where measured steps tell, or that it cannot carry the training.
+// Returns the network's part in measured steps, or says that it cannot carry the training.
 std::string network_opening(const Study& study, const measure::Report& report) {
   const auto several = [](const Point& point) { return point.rows.front()->rate.ranks > 1; };
   if (study.points.empty()) return "";
@@ -562,7 +562,7 @@ std::string network_sentence(const measure::NetworkFit& fit, const measure::Metr
                                      : "It is the network";
   text += ": of the baseline's " + seconds_text(baseline.step_time, kSaidDigits) + " per step " +
           seconds_text(baseline.exposed, kSaidDigits) + " wait for it";
-  // Steps that hardly wait say nothing of what it carries.
+  // Steps that hardly wait do not show the network's bandwidth.
   if (waits < kLittle) return text + ".";
   constexpr double kRounding = 1.05;
   if (share > kRounding) {

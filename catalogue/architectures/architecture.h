@@ -125,7 +125,7 @@ std::span<const Architecture> architectures();
 const Architecture* find_architecture(std::string_view name);  // or nullptr
 std::vector<std::string> architecture_names();
 
-// Generates a step. Requires sizes in a shaped one's shape, and images of whole patches.
+// Returns one step. Requires sizes in a shaped one's shape, and images of whole patches.
 Generated generate(const Architecture& architecture, const ArchitectureOptions& options);
 
 // Sets kernels and traffic of operators in `list` to those of PyTorch's uncompiled chains.
@@ -149,9 +149,9 @@ struct ResNet {
   bool stride_first = false;  // a block's first convolution has the stride
   std::int64_t width = 1;     // factor of the inner channels of a bottleneck
 };
-// Builders of the rows, each in its own file.
+// Adds the operators of a row's network; each of these builders has its own file.
 void build_resnet(GraphBuilder& build, const ArchitectureOptions& options, const ResNet& net);
-// `deep`: convolutions of each image size.
+// Adds VGG. `deep`: convolutions of each image size.
 void build_vgg(GraphBuilder& build, const ArchitectureOptions& options,
                const std::array<int, 5>& deep);
 void build_bert(GraphBuilder& build, const ArchitectureOptions& options);

@@ -124,7 +124,7 @@ void GraphBuilder::backward() {
     const std::size_t first = list.operators.size();
     prefix_ = step->prefix;
     step->run();
-    // Gradients of one operator count in the order in which it lists them.
+    // Gradients of one operator count in the order of its outputs.
     std::vector<int> written;
     for (std::size_t i = first; i < list.operators.size(); ++i) {
       for (const auto& output : list.operators[i].outputs) written.push_back(output.value);

@@ -22,8 +22,8 @@ inline int states_of(Optimizer optimizer) { return static_cast<int>(optimizer); 
 
 class GraphBuilder {
  public:
-  // `fp32_gradients`: parameters' gradients are cast to fp32 as soon as they are complete, as under
-  // torch.autocast.
+  // Builds an empty graph. `fp32_gradients`: parameters' gradients are cast to fp32 as soon as they
+  // are complete, as under torch.autocast.
   GraphBuilder(DType dtype, Layout layout, bool fp32_gradients = false)
       : dtype_(dtype), layout_(layout), fp32_gradients_(fp32_gradients) {}
 

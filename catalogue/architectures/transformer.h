@@ -30,9 +30,9 @@ Image input_image(GraphBuilder& build, const ArchitectureOptions& options);
 
 Image conv2d(GraphBuilder& build, const Image& x, const std::string& weight, std::int64_t channels,
              std::int64_t kernel, std::int64_t stride);
-// Normalises. Parameters PREFIX_scale and _offset, statistics PREFIX_mean and _variance.
+// Adds a normalisation: parameters PREFIX_scale and _offset, statistics PREFIX_mean and _variance.
 Image batch_norm(GraphBuilder& build, const Image& x, const std::string& prefix);
-// Halves the image (stride 2) for any window; or takes the mean of each channel.
+// Pools the image: halves it (stride 2) for any window, or takes the mean of each channel.
 Image pool(GraphBuilder& build, const Image& x, bool mean);
 
 // Returns the output of a kernel of one input, of equal size, with `flops` per element, forward and
@@ -101,7 +101,7 @@ struct BlockNames {
   std::string feedforward_norm;
 };
 
-// Add x + attention(x), and x + feed-forward(x), with dropout and normalisation.
+// Adds x + attention(x), and x + feed-forward(x), with dropout and normalisation.
 int attention(GraphBuilder& build, int x, const Block& block, const BlockNames& names);
 int feedforward(GraphBuilder& build, int x, const Block& block, const BlockNames& names);
 

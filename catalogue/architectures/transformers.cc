@@ -114,8 +114,8 @@ int latent_attention(GraphBuilder& build, int x, const ArchitectureOptions& opti
   return product(build, y, rows, width, shape.hidden, self + "o_proj.weight", true);
 }
 
-// What a half begins with, and what it ends with before it is added, normalised where the shape
-// says so.
+// Normalises the input of a half, or its output before the sum with `x`, as the shape's `norms`
+// says.
 int normed_before(GraphBuilder& build, int x, const ArchitectureOptions& options,
                   const std::string& name) {
   if (options.shape.norms == TransformerShape::Norms::kAfter) return x;
@@ -130,7 +130,7 @@ int normed_after(GraphBuilder& build, int x, int y, const ArchitectureOptions& o
   return add(build, x, y, rows * options.shape.hidden);
 }
 
-// Queries, keys and values by one product.
+// Adds attention with queries, keys and values by one product.
 int merged_attention(GraphBuilder& build, int x, const ArchitectureOptions& options,
                      const std::string& self, double flops) {
   const TransformerShape& shape = options.shape;

@@ -77,7 +77,7 @@ std::string member_words(const tune::MemberFactors& error) {
          reports::plain_number(1 / error.transfer);
 }
 
-// Returns a watch that prints "WHAT 3 of COUNT: ..." before and after each measurement. `pace`:
+// Returns a watch that prints "NAME 3 of COUNT: ..." before and after each measurement. `pace`:
 // real seconds per measured second.
 tune::MeasurementWatch announced(const std::string& what, const std::string& count,
                                  double pace = 0) {

@@ -13,7 +13,7 @@ struct InputError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The machine failed: the message names the call and where it failed. Exit code 3.
+// The machine failed: the message names the call and the place. Exit code 3.
 struct MachineError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -75,7 +75,7 @@ class Builder {
   StreamId across_stream_ = kComputeStream;
 };
 
-// Changes a part's bucket to its index in a plan; the part's first bucket is `first` there.
+// Shifts the bucket index of a part's work by `first`, its first bucket's index in a plan.
 void shift_bucket(Work& work, int first);
 
 }  // namespace syncline::plan

@@ -36,8 +36,8 @@ class StepEnd {
     for (std::size_t b = 0; b < buckets_.count(); ++b) {
       if (!buckets_.exchange(b).gather.empty()) order.push_back(b);
     }
-    // A module's parameters come before those of modules inside it that the same layer awaits.
-    // Where the forward pass waits for all, bucket comes after bucket.
+    // A module's parameters precede those of modules inside it that the same layer awaits. If the
+    // forward pass waits for all parameters at once, buckets are gathered in order of their index.
     const auto urgency = [&](std::size_t b) {
       const Bucket& bucket = buckets_.bucket(b);
       return std::pair(-bucket.ready, b >= gradients ? std::ranges::max(bucket.tensors) : 0);

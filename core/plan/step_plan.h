@@ -1,4 +1,4 @@
-// One step in which gradients are summed, as a plan.
+// One step that sums gradients, as a plan.
 #pragma once
 
 #include "core/communication.h"

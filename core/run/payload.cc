@@ -1,7 +1,7 @@
 // Layouts, all in units of Collective::unit bytes:
 //   dense   the bucket's tensors in a row in its number format (a half-precision codec's if it has
 //           one), padding after the last
-//   shards  one half of an exchange whose other half has other buckets: each tensor is split evenly
+//   shards  one half of an exchange if the other has other buckets: each tensor is split evenly
 //           among the ranks, and the payload holds every rank's slices together, so that rank r
 //           holds slice r of each between the halves
 //   pairs   of a sparse codec: `kept` (int32 index, fp32 value) per rank, ranks in order
@@ -345,7 +345,7 @@ void Payload::fill_factors(const RankGradients& gradients, std::byte* payload) c
   }
 }
 
-// Every rank makes the same columns orthogonal, as all have the same sum.
+// Makes the columns orthogonal. All ranks get the same ones, as all have the same sum.
 void Payload::between(std::size_t n, const RankGradients& gradients, std::byte* payload) const {
   if (!works_behind(n)) return;
   for (const auto& [tensors, matrix, first, second] : factors_) {

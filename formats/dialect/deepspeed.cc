@@ -19,13 +19,12 @@ namespace {
 constexpr std::int64_t kDefaultBucket = 500'000'000;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
 
-// Of other things than what is exchanged when, beside what DeepSpeed itself lists: older keys, and
-// the Trainer's.
+// Older keys, and the Trainer's, without effect on the exchange. DeepSpeed's own list lacks them.
 constexpr std::initializer_list<const char*> kOlder{"comms_config", "monitor_config",
                                                     "load_universal_checkpoint",
                                                     "use_node_local_storage", "seed"};
 
-// Sections that change what a step computes or sends where they are turned on.
+// Sections that, if turned on, change the computation or the traffic of a step.
 constexpr std::initializer_list<std::pair<const char*, const char*>> kSections{
     {"elasticity", "a batch that changes with the number of ranks"},
     {"progressive_layer_drop", "training without some of the layers"},
@@ -45,7 +44,7 @@ void refuse_sections(Reader& config) {
   }
 }
 
-// Refuses optimizers whose exchange is not DeepSpeed's usual one.
+// Refuses optimizers that compress gradients to one bit.
 void refuse_compressed(Reader& config) {
   const Json* optimizer = config.find("optimizer");
   if (optimizer == nullptr || !optimizer->is_object()) return;
@@ -57,25 +56,25 @@ void refuse_compressed(Reader& config) {
                   "Adam or another whose gradients are summed");
 }
 
-// "auto" is the Trainer's to fill in; what it fills in is 1 where nothing says otherwise.
+// Returns true if the value is "auto": the Trainer fills it in, by default with 1.
 bool is_auto(Reader& config, const char* key) {
   const Json* value = config.find(key);
   return value != nullptr && value->is_string() && *value == "auto";
 }
 
-// "auto" is as if it were not given.
+// Returns a flag; "auto" counts as not given.
 bool boolean_or_auto(Reader& config, const char* key, bool fallback) {
   const Json* value = config.find(key);
   if (value == nullptr || value->is_null() || is_auto(config, key)) return fallback;
   return config.boolean_or(key, fallback);
 }
 
-// A number of elements, which people write as 5e8.
+// Returns a number of elements, which people write as 5e8.
 std::int64_t elements_or(Reader& config, const char* key, std::int64_t fallback,
                          std::int64_t least = 1) {
   if (!config.has(key)) return fallback;
   if (is_auto(config, key)) {
-    // Of accelerate's rules (Accelerator._prepare_deepspeed); DeepSpeed takes others as not given.
+    // Keys that accelerate fills in (Accelerator._prepare_deepspeed); others count as not given.
     constexpr std::pair<std::string_view, const char*> kFilled[]{
         {"reduce_bucket_size", "the square of the model's hidden_size"},
         {"stage3_prefetch_bucket_size", "0.9 times the square of the model's hidden_size"},
@@ -93,7 +92,7 @@ std::int64_t elements_or(Reader& config, const char* key, std::int64_t fallback,
   return static_cast<std::int64_t>(number);
 }
 
-// "_comment" and the like.
+// Passes over "_comment" and the like.
 void pass_over_comments(Reader& config) {
   for (const auto& item : config.json().items()) {
     const std::string& key = item.key();
@@ -101,7 +100,7 @@ void pass_over_comments(Reader& config) {
   }
 }
 
-// Any two of the three sizes give the third.
+// Reads the batch's three sizes: any two give the third.
 void read_batches(Reader& config, const Workload& workload, const Cluster& cluster) {
   const auto given = [&](const char* key) -> std::int64_t {
     if (!config.has(key) || is_auto(config, key)) return 0;
@@ -123,7 +122,7 @@ void read_batches(Reader& config, const Workload& workload, const Cluster& clust
     check_micro_batches(config, "train_batch_size", all / together, workload);
 }
 
-// The layout is the workload's; what the configuration says of it is the same.
+// Checks that a layout in the configuration equals the workload's.
 void read_layout(Reader& config, const Workload& workload) {
   const Parallel& parallel = workload.parallel;
   const auto same = [](Reader& reader, const char* key, int own, const char* name) {
@@ -162,7 +161,7 @@ void read_format(Reader& config, const Workload& workload, Strategy& strategy) {
 
 struct Zero {
   std::int64_t stage = 0;
-  // Of stage 3, in elements.
+  // Figures of stage 3, in elements.
   std::int64_t prefetch = 50'000'000;
   std::int64_t persistent = 100'000;  // a parameter's, at most
   std::int64_t all_persistent = kMostElements;
@@ -179,7 +178,7 @@ struct Zero {
   bool many_ranks = true;      // a bucket of several ranks' gradients is all-reduced as one
 };
 
-// A number of ranks, which share the cluster out evenly. Null is the default.
+// Reads a number of ranks that divides the cluster evenly. Null is the default.
 std::int64_t read_group(Reader& reader, const char* key, std::int64_t off, const Cluster& cluster) {
   const Json* value = reader.find(key);
   if (value == nullptr || value->is_null()) return off;
@@ -191,7 +190,7 @@ std::int64_t read_group(Reader& reader, const char* key, std::int64_t off, const
   return size;
 }
 
-// Stage 3 alone looks at either.
+// Reads the groups of hpZ and MiCS. Stage 3 alone uses either.
 void read_groups(Reader& reader, Zero& zero, const Cluster& cluster) {
   const std::int64_t secondary = read_group(reader, "zero_hpz_partition_size", 1, cluster);
   const std::int64_t shards = read_group(reader, "mics_shard_size", -1, cluster);
@@ -265,7 +264,7 @@ Zero read_zero(Reader& config, const Cluster& cluster, std::vector<std::string>&
   return zero;
 }
 
-// Gradients in buckets of so many elements; where all travel in one format they share buckets.
+// Fills buckets by the rule; gradients share buckets if all travel in one format.
 void fill_buckets(ElementRule rule, const Workload& workload, Strategy& strategy) {
   rule.one_format = strategy.fusion.sums_in_fp32();
   strategy.fusion.groups = buckets_by_elements(workload.tensors, rule);
@@ -279,7 +278,7 @@ void fill_as_registered(ElementRule rule, const Workload& workload, Strategy& st
   strategy.traits.buckets.in_turn = true;
 }
 
-// Gradients flattened, all-reduced and copied back after the backward pass
+// Flattens gradients, all-reduces them and copies them back after the backward pass
 // (DeepSpeedEngine.buffered_allreduce_fallback).
 void apply_stage_0(const Zero& zero, const Workload& workload, Reading& reading) {
   Strategy& strategy = reading.strategy;
@@ -293,14 +292,14 @@ void apply_stage_0(const Zero& zero, const Workload& workload, Reading& reading)
         {zero.bucket_given, "reduce_bucket_size has no effect at stage 0"}});
 }
 
-// Where a parameter lies among those of its format: one behind the other as they were registered,
-// dealt out to the ranks in partitions of even size, whose end is padded.
+// Place of a parameter in the flat buffer of its format. Parameters lie there as they were
+// registered. Partitions of even size, padded at the end, divide the buffer among the ranks.
 struct Place {
   std::int64_t begin = 0;
   std::int64_t partition = 1;
 
-  // The end of the last partition that ends inside the first `elements` of the parameter, counted
-  // from its begin; 0: none does.
+  // Returns the end of the last partition that ends inside the parameter's first `elements`,
+  // counted from its begin; 0: none does.
   std::int64_t last_end(std::int64_t elements) const {
     return std::max<std::int64_t>(0, (begin + elements - 1) / partition * partition - begin);
   }
@@ -322,8 +321,8 @@ std::vector<Place> places_of(const Workload& workload, int ranks) {
   return places;
 }
 
-// A gradient above reduce_bucket_size is cut at ranks' partitions: a part ends with the partition
-// with which it holds more than that size (DeepSpeedZeroOptimizer.allreduce_and_scatter).
+// Cuts gradients above reduce_bucket_size at ranks' partitions: a part ends with the partition with
+// which it holds more than that size (DeepSpeedZeroOptimizer.allreduce_and_scatter).
 std::vector<BucketTraits::Cuts> cuts_of(const Zero& zero, const Workload& workload, int ranks) {
   std::vector<BucketTraits::Cuts> all;
   const auto places = places_of(workload, ranks);
@@ -388,8 +387,8 @@ void apply_partition(const Zero& zero, const Workload& workload, int ranks, Read
          "stage 2 reduces in every micro-batch: stage 1 reduces in the last alone"}});
 }
 
-// Parameters of at most so many elements stay in place, each gathered by itself behind the update;
-// passes fetch the others (DeepSpeedZeRoOffload.mark_persistent_parameters).
+// Keeps parameters of at most `zero.persistent` elements in place: each is gathered by itself after
+// the update. Passes fetch the others (DeepSpeedZeRoOffload.mark_persistent_parameters).
 void keep_persistent(const Zero& zero, const Workload& workload, Strategy& strategy) {
   std::int64_t held = 0;
   for (const int t : registered_order(workload.tensors)) {
@@ -406,8 +405,8 @@ void keep_persistent(const Zero& zero, const Workload& workload, Strategy& strat
   strategy.traits.fetches = {std::max<std::int64_t>(1, zero.live), ahead, zero.reuse};
 }
 
-// MiCS: gradients are summed inside a group in each micro-batch, across groups in the last one.
-// hpZ: parameters are gathered again inside the second partition.
+// Applies MiCS: gradients are summed inside a group in each micro-batch, across groups in the last
+// one. Applies hpZ: parameters are gathered again inside the second partition.
 void apply_groups(const Zero& zero, int ranks, Reading& reading) {
   Strategy& strategy = reading.strategy;
   if (zero.shards > 0 && zero.shards < ranks) {
@@ -497,7 +496,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
-// Stage 3's sizes. Requires a strategy that fetches.
+// Returns stage 3's sizes. Requires a strategy that fetches.
 Json stage_3_of(const Strategy& strategy, const Workload& workload) {
   const Fetches& fetches = strategy.traits.fetches;
   Json zero{{"stage", 3},
@@ -533,8 +532,8 @@ Json stage_3_of(const Strategy& strategy, const Workload& workload) {
   return zero;
 }
 
-// The smallest reduce_bucket_size with which each part of a gradient ends where it does: what it
-// holds ahead of its last partition is no more.
+// Returns the smallest reduce_bucket_size that leaves the end of each gradient's parts unchanged:
+// the most elements of a part up to its last partition's end.
 std::int64_t least_of_parts(std::span<const plan::Bucket> buckets, const Workload& workload,
                             int ranks) {
   std::int64_t least = 1;

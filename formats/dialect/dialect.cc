@@ -82,8 +82,8 @@ std::vector<std::string> written_dialect_names() {
 
 namespace {
 
-// A framework wraps each part of a model by itself, and experts apart from the rest: so read, their
-// groups are put side by side. What it says of the first stands for all.
+// Reads the configuration for each group of tensors that a framework wraps apart (parts of a model,
+// experts), and puts their buckets side by side. Other settings of the first group hold for all.
 Reading read_apart(const Dialect& dialect, const Reader& config, const Workload& workload,
                    const Cluster& cluster, bool as_documents) {
   Reading all;
@@ -107,7 +107,7 @@ Reading read_apart(const Dialect& dialect, const Reader& config, const Workload&
       continue;
     }
     std::ranges::move(part.strategy.fusion.groups, std::back_inserter(all.strategy.fusion.groups));
-    // Those that stay gathered come first.
+    // Groups that stay gathered come first.
     auto& groups = all.strategy.gather_groups;
     auto& own_groups = part.strategy.gather_groups;
     groups.insert(groups.begin() + all.strategy.traits.kept_groups, own_groups.begin(),

@@ -11,7 +11,7 @@
 
 namespace syncline::dialect {
 
-// Made by the build: the files of formats/dialect/keys, one after the other.
+// Returns the files of formats/dialect/keys; the build makes it.
 std::vector<std::string_view> key_files();
 
 namespace {
@@ -104,7 +104,7 @@ void finish_keys(Reader& config, const KeyList& list, std::vector<std::string>& 
   const std::string out = left_out(config.json(), list);
   note(notes, {{!out.empty(), "nothing gained or lost by what is not modelled: " + out},
                {!removed.empty(), list.package + " has no longer, and refuses: " + removed}});
-  // What is meant by a key of another name may be any of them.
+  // Looks up all keys of the framework, so that a misspelt key can be taken for any of them.
   for (const auto& [key, unused] : list.keys) {
     if (strange && !config.json().contains(key)) config.find(key);
   }

@@ -1,5 +1,5 @@
-// The keys that frameworks have, by their own packages (formats/dialect/keys/*.json, written by
-// tests/frameworks/keys.py), and what each is here.
+// The keys of frameworks, from their own packages (formats/dialect/keys/*.json, written by
+// tests/frameworks/keys.py), with the effect of each here.
 #pragma once
 
 #include <map>
@@ -34,13 +34,13 @@ struct KeyList {
 const KeyList& key_list(std::string_view name);
 std::vector<std::string> key_list_names();
 
-// Says if a value turns off whatever its key names: false, 0, 1, "none" and the like.
+// Returns true if a value turns its key's effect off: false, 0, 1, "none" and the like.
 bool says_off(const Json& value);
 
 // Returns the keys that are given and matter, though nothing evaluates them: "a, b".
 std::string left_out(const Json& config, const KeyList& list);
 
-// Ends the reading of a configuration whose keys a list has. Keys without effect are passed over,
+// Ends the reading of a configuration by its list of keys. Keys without effect are passed over,
 // those that matter become one note, and a key that the framework does not have is refused.
 void finish_keys(Reader& config, const KeyList& list, std::vector<std::string>& notes);
 

@@ -29,7 +29,7 @@ Path path_of(const std::string& name) {
   return path;
 }
 
-// The module that a pattern names of a parameter's path; nothing where it does not hold it.
+// Returns the module of a parameter's path that matches the pattern; empty: none does.
 Path module_of(const Path& pattern, const Path& parameter) {
   if (parameter.size() <= pattern.size()) return {};
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -61,7 +61,7 @@ bool is_number(const std::string& part) {
          std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Modules that differ by a number alone are said by one pattern.
+// Returns one pattern for all modules that differ only by a number.
 Json in_patterns(const std::vector<Path>& modules) {
   Json patterns = Json::array();
   for (Path module : modules) {
@@ -141,9 +141,9 @@ void find_reach(const std::set<Path>& modules, const Workload& workload, Unit& u
   }
 }
 
-// Units in the order in which they are complete. A parameter belongs to the innermost module that
-// is wrapped. The root keeps its parameters for the backward pass (torch resets what it was given
-// for the root), and so do the units that `not_resharded` names.
+// Returns units in the order of their completion. A parameter belongs to the innermost wrapped
+// module. The root keeps its parameters for the backward pass (torch resets the root's setting),
+// and so do the units that `not_resharded` names.
 std::vector<Unit> units_of(Reader& config, const Workload& workload, Reading& reading) {
   const auto patterns = read_patterns(config, "units", workload);
   std::vector<Path> module(workload.tensors.size());
@@ -191,7 +191,7 @@ std::vector<Unit> units_of(Reader& config, const Workload& workload, Reading& re
   return list;
 }
 
-// Parameters' buckets, those that stay gathered first.
+// Sets the parameters' buckets; those that stay gathered come first.
 void keep_units(std::vector<Unit> units, Strategy& strategy) {
   if (strategy.traits.buckets.in_turn) std::ranges::sort(units, gathers_before);
   strategy.gather_groups.clear();
@@ -203,8 +203,7 @@ void keep_units(std::vector<Unit> units, Strategy& strategy) {
   strategy.traits.kept_groups = static_cast<int>(std::ranges::count(units, true, &Unit::stays));
 }
 
-// torch shards a unit as one: it refuses one of several formats, and a parameter without a
-// dimension.
+// Checks that units are of one format, and parameters have a dimension: torch shards a unit as one.
 void check_units(Reader& config, const std::vector<std::vector<int>>& units, std::int64_t version,
                  const Workload& workload) {
   for (const auto& unit : units) {
@@ -227,7 +226,7 @@ void check_units(Reader& config, const std::vector<std::vector<int>>& units, std
   }
 }
 
-// Padding is sent too: the parameter that costs most by it is named where that counts.
+// Notes the parameter that costs most by its padding, if that counts: padding is sent too.
 void note_padding(const Reading& reading, const Workload& workload,
                   std::vector<std::string>& notes) {
   Bytes all = 0;
@@ -242,7 +241,7 @@ void note_padding(const Reading& reading, const Workload& workload,
     if (more > most) named = &tensor;
     most = std::max(most, more);
   }
-  constexpr Bytes kCounts = 50;  // one part in so many of the gradients
+  constexpr Bytes kCounts = 50;  // padding above 1/50 of the gradients counts
   if (named == nullptr || all * kCounts < gradient_bytes(workload)) return;
   const std::int64_t rows = named->shape.front();
   notes.push_back("FSDP2 pads the first dimension of each parameter to a multiple of the " +
@@ -253,7 +252,7 @@ void note_padding(const Reading& reading, const Workload& workload,
 
 bool is_hybrid(const std::string& sharding) { return sharding.find("HYBRID") != sharding.npos; }
 
-// FSDP1's word.
+// Reads FSDP1's sharding_strategy.
 std::string read_sharding(Reader& config, std::int64_t version) {
   const std::string sharding = config.word_or(
       "sharding_strategy", "FULL_SHARD",
@@ -265,7 +264,7 @@ std::string read_sharding(Reader& config, std::int64_t version) {
   return sharding;
 }
 
-// The sizes of init_device_mesh: [shard], or [replicate, shard]. Empty: none is given.
+// Reads the sizes of init_device_mesh: [shard], or [replicate, shard]. Empty: none is given.
 std::vector<std::int64_t> read_mesh(Reader& config, const char* key, const Cluster& cluster) {
   const Json* value = config.find(key);
   if (value == nullptr || value->is_null()) return {};
@@ -315,7 +314,7 @@ int read_shards(Reader& config, std::int64_t version, const std::string& shardin
   return shards;
 }
 
-// How parameters are given up after the forward pass: whether, and to which smaller group.
+// Reads if parameters are given up after the forward pass, and to which smaller group.
 void read_reshard(Reader& config, std::int64_t version, const std::string& sharding, int shards,
                   Strategy& strategy) {
   const char* key = "reshard_after_forward";
@@ -360,7 +359,7 @@ const char* formats_key(std::int64_t version) {
   return version == 1 ? "mixed_precision" : "mp_policy";
 }
 
-// Of the widest gradient.
+// Returns the bytes per element of the widest gradient.
 int own_bytes(const Workload& workload) {
   Bytes widest = 0;
   for (const Tensor& tensor : workload.tensors) widest = std::max(widest, size_of(tensor.dtype));
@@ -377,7 +376,7 @@ std::optional<DType> read_format(Reader& formats, const char* key) {
   return word == "bfloat16" || word == "bf16" ? DType::kBf16 : DType::kFp16;
 }
 
-// Parameters are gathered in param_dtype, gradients summed in reduce_dtype, by default the same.
+// Reads param_dtype, to gather parameters in, and reduce_dtype, to sum gradients in: by default it.
 void read_formats(Reader& config, std::int64_t version, const Workload& workload,
                   Strategy& strategy) {
   const char* key = formats_key(version);
@@ -400,11 +399,11 @@ void read_formats(Reader& config, std::int64_t version, const Workload& workload
   if (reduced < own) strategy.fusion.sum_format = sums;
 }
 
-// Parameters lie in shards, a unit a bucket, over `shards` ranks.
+// Shards parameters over `shards` ranks, a unit per bucket.
 void share_parameters(const std::vector<Unit>& units, int shards, const Cluster& cluster,
                       bool across_last, Strategy& strategy) {
-  // Parameters are gathered in their own format, whatever their gradients are summed in. Without
-  // buckets of their own all but the last are gathered again.
+  // Parameters are gathered in their own format, even if gradients are summed in another. Without
+  // buckets of their own, all but the last are gathered again.
   const bool last =
       !units.empty() && units.back().stays && std::ranges::count(units, true, &Unit::stays) == 1;
   const bool apart = strategy.fusion.sum_format || strategy.traits.buckets.in_turn;
@@ -433,9 +432,9 @@ void note_one_unit(Reader& config, const Workload& workload, Reading& reading) {
   }
 }
 
-// FSDP2 pads the rows of a parameter. FSDP1 pads the end of a unit where it is cut in shards; with
-// use_orig_params each parameter begins at 16 bytes of what the passes use, and the unit is padded
-// though nothing is cut (torch 2.6, FlatParamHandle._init_flat_param_and_metadata).
+// Sets the padding. FSDP2 pads the rows of a parameter. FSDP1 pads the end of a sharded unit. With
+// use_orig_params each parameter begins at 16 bytes in the format of the passes, and units are
+// padded even if not sharded (torch 2.6, FlatParamHandle._init_flat_param_and_metadata).
 void pad(std::int64_t version, int shards, bool cut, bool aligned, const Workload& workload,
          Strategy& strategy) {
   if (version == 2) {
@@ -520,7 +519,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
-// The innermost module that holds all of these parameters; nothing for the root.
+// Returns the innermost module that holds all of these parameters; empty: the root.
 Path common_module(const std::vector<int>& tensors, const Workload& workload) {
   Path common;
   for (const int t : tensors) {
@@ -532,8 +531,8 @@ Path common_module(const std::vector<int>& tensors, const Workload& workload) {
   return common;
 }
 
-// The root's parameters: of the units that are not gathered again the one with parameters from
-// everywhere, or the last. Nothing where all are, or none.
+// Returns the root's parameters: of the units that are not gathered again, the one with parameters
+// from everywhere, or the last. Empty if all units are gathered again, or none.
 std::vector<int> root_of(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                          const Workload& workload) {
   if (buckets.empty()) return {};
@@ -554,7 +553,7 @@ std::vector<int> root_of(const Strategy& strategy, const std::vector<plan::Bucke
   return root;
 }
 
-// The others of them.
+// Returns the modules of the other units that stay gathered.
 Json kept_units(const Strategy& strategy, const std::vector<int>& root, const Workload& workload) {
   Json names = Json::array();
   for (int g = 0; strategy.regather && g < strategy.traits.kept_groups; ++g) {
@@ -592,7 +591,7 @@ std::vector<int> with_inner(const std::vector<int>& own, const Strategy& strateg
   return all;
 }
 
-// The modules that are wrapped for these buckets.
+// Returns the modules that are wrapped for these buckets.
 std::vector<Path> modules_of(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                              const std::vector<int>& root, const Workload& workload) {
   std::vector<Path> modules;
@@ -607,7 +606,7 @@ std::vector<Path> modules_of(const Strategy& strategy, const std::vector<plan::B
   return modules;
 }
 
-// Units that hold several modules, each as a list of these.
+// Returns units of several modules, each as a list of these.
 std::vector<Json> joined_units(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                                const std::vector<int>& root, const Workload& workload) {
   std::vector<Json> units;
@@ -685,7 +684,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   return configs;
 }
 
-// Everything as one unit, and each numbered module (a model's layers) as one, as people wrap them.
+// Tries everything as one unit, and each numbered module (a model's layers) as one, as people do.
 std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cluster&,
                              const Partitions&) {
   const std::vector<Path> layers = layers_of(workload);
@@ -698,7 +697,7 @@ std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cl
   return configs;
 }
 
-// Over how many ranks shards lie, and whether parameters are gathered again for the backward pass.
+// Varies the ranks that shards lie on, and whether the backward pass gathers parameters again.
 Changes changes(const Json& config, const Cluster& cluster) {
   Changes changes;
   if (config.value("version", 2) == 1) {

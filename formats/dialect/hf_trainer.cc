@@ -30,8 +30,8 @@ bool given(Reader& config, const char* key) {
   return value != nullptr && !value->is_null() && *value != "" && *value != Json::array();
 }
 
-// The Trainer hands its arguments to accelerate, which passes on to DistributedDataParallel what
-// differs from its own defaults (KwargsHandler.to_kwargs): a cap of 25 is not among that.
+// Reads the cap. Accelerate passes on to DistributedDataParallel only arguments that differ from
+// its own defaults (KwargsHandler.to_kwargs): no cap of 25.
 void read_cap(Reader& config, const Workload& workload, Json& arguments,
               std::vector<std::string>& notes) {
   if (!given(config, "ddp_bucket_cap_mb")) return;
@@ -47,7 +47,7 @@ void read_cap(Reader& config, const Workload& workload, Json& arguments,
       "bucket closes at 1 MiB as if no cap were given");
 }
 
-// DistributedDataParallel's keyword arguments.
+// Returns DistributedDataParallel's keyword arguments.
 Json ddp_arguments(Reader& config, const Workload& workload, std::vector<std::string>& notes) {
   Json arguments = Json::object();
   if (config.has("torch")) arguments["torch"] = config.text("torch");
@@ -94,7 +94,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     pass_over(config, {"torch", "ddp_find_unused_parameters", "ddp_broadcast_buffers"});
   } else {
     Json arguments = ddp_arguments(config, workload, notes);
-    arguments["no_sync"] = true;  // what accelerate does around all but the last micro-batch
+    arguments["no_sync"] = true;  // by accelerate, around all but the last micro-batch
     note(notes, {{half,
                   "bf16 and fp16 are autocast: gradients keep the parameters' format and travel "
                   "in it"}});
@@ -107,7 +107,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
-// The Trainer's words for DistributedDataParallel's, as far as it has them.
+// Returns the Trainer's words for DistributedDataParallel's, as far as it has them.
 Json in_arguments(const Json& ddp, const Workload& workload) {
   Json config{{"ddp_find_unused_parameters", ddp.value("find_unused_parameters", false)}};
   if (ddp.contains("bucket_cap_mb")) config["ddp_bucket_cap_mb"] = ddp["bucket_cap_mb"];
@@ -121,7 +121,7 @@ Json in_arguments(const Json& ddp, const Workload& workload) {
   return config;
 }
 
-// It splits what it compiles, and knows neither a list nor torch's variable.
+// Returns true if the Trainer can express this: no list of caps, first bucket or whole graph.
 bool has_words(const Json& ddp) {
   const bool whole = ddp.contains("torch_compile") && ddp["torch_compile"]["optimize_ddp"] == false;
   return !whole && !ddp.contains("bucket_cap_mb_list") &&

@@ -23,8 +23,8 @@ namespace {
 constexpr std::int64_t kLeastDefault = 40'000'000;
 constexpr std::int64_t kDefaultARank = 1'000'000;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
-// Of the distributed optimizer: where a parameter begins, and what a bucket's end is a multiple of
-// besides the ranks; the larger one keeps messages even for NCCL's rings.
+// Alignment of the distributed optimizer, in elements: of a parameter's begin, and of a bucket's
+// end (also a multiple of the ranks). The larger one keeps messages even for NCCL's rings.
 constexpr std::int64_t kParameterAlign = 64;
 constexpr std::int64_t kBucketAlign = 128;
 constexpr std::int64_t kEvenBucketAlign = 65536;
@@ -41,7 +41,7 @@ constexpr std::array<LayoutFlag, 6> kLayout{
      {"expert-model-parallel-size", "expert", &Parallel::expert},
      {"expert-tensor-parallel-size", "expert_tensor", &Parallel::expert_tensor}}};
 
-// Letters of a layout with its repetitions written out: "(tt|)*2" is "tt|tt|". `at` moves on.
+// Returns a layout without repetitions: "tt|tt|" for "(tt|)*2". Moves `at` past it.
 std::string written_out(std::string_view text, std::size_t& at) {
   constexpr int kMost = 1 << 12;  // layers, or stages
   std::string all;
@@ -79,7 +79,7 @@ bool has_experts(const Workload& workload) {
   return std::ranges::any_of(workload.tensors, &Tensor::expert);
 }
 
-// The layout is the workload's; where the flags give one too, it is the same.
+// Checks that a layout among the flags equals the workload's.
 void read_layout(Reader& config, const Workload& workload, const Cluster& cluster,
                  std::vector<std::string>& notes) {
   const Parallel& parallel = workload.parallel;
@@ -144,7 +144,7 @@ constexpr std::array<Fused, 4> kFused{{{"linear_qkv", {"q_proj", "k_proj", "v_pr
                                        {"linear_fc1", {"gate_proj", "up_proj", ""}},
                                        {"linear_fc1", {"w1", "w3", ""}}}};
 
-// "model.layers.0.mlp.linear_fc1.weight" for "model.layers.0.mlp.up_proj.weight".
+// Returns "model.layers.0.mlp.linear_fc1.weight" for "model.layers.0.mlp.up_proj.weight".
 std::string megatron_name(const std::string& tensor) {
   const std::size_t last = tensor.rfind('.');
   if (last == tensor.npos) return tensor;
@@ -157,21 +157,21 @@ std::string megatron_name(const std::string& tensor) {
   return tensor;
 }
 
-// Whether a parameter is registered ahead of its layer's other ones: an attention's projection.
+// Returns true for an attention's projection: it is registered ahead of its layer's others.
 bool is_projection(std::string_view name) {
   return name.find(".self_attn.o_proj.") != name.npos || name.find(".attn.c_proj.") != name.npos ||
          name.find(".attention.output.dense.") != name.npos;
 }
 
-// "model.layers.0." of whatever a layer holds.
+// Returns "model.layers.0.", the prefix of all parameters of a layer.
 std::string_view layer_of(std::string_view name) {
   const std::size_t number = name.find_first_of("0123456789");
   const std::size_t dot = name.find('.', number);
   return number == name.npos || dot == name.npos ? std::string_view() : name.substr(0, dot + 1);
 }
 
-// Megatron's parameters in the reverse of the order in which it registers them: gate and up are one
-// (linear_fc1), queries, keys and values another (linear_qkv), which comes behind the projection.
+// Returns Megatron's parameters in reverse order of registration. Gate and up are one (linear_fc1).
+// Queries, keys and values are another (linear_qkv), registered after the projection.
 std::vector<std::vector<int>> parameters_of(const std::vector<Tensor>& tensors) {
   std::vector<int> order = registered_order(tensors);
   std::reverse(order.begin(), order.end());
@@ -197,7 +197,7 @@ std::vector<std::vector<int>> parameters_of(const std::vector<Tensor>& tensors) 
   return parameters;
 }
 
-// The embedding that the first and the last stage share, where this part has it.
+// Returns the embedding that the first and the last stage share, if this part has it.
 std::vector<int> shared_embedding(const Workload& workload) {
   const Parallel& parallel = workload.parallel;
   const Tensor& first = workload.tensors.front();
@@ -210,8 +210,8 @@ std::vector<int> shared_embedding(const Workload& workload) {
   return begin ? std::vector{static_cast<int>(workload.tensors.size()) - 1} : std::vector<int>();
 }
 
-// Returns buckets as DistributedDataParallel lists them: buffer by buffer, in the order in which
-// the formats' first parameters are registered, each buffer's as they were filled.
+// Returns buckets as DistributedDataParallel lists them: buffer by buffer, by the registration of
+// each format's first parameter. A buffer's buckets stay as they were filled.
 std::vector<std::vector<int>> in_buffer_order(std::vector<std::vector<int>> buckets,
                                               const std::vector<Tensor>& tensors,
                                               const ElementRule& rule) {
@@ -232,9 +232,8 @@ std::vector<std::vector<int>> in_buffer_order(std::vector<std::vector<int>> buck
   return buckets;
 }
 
-// Both a number of buckets and their size are nothing without the overlap. Buckets stand on the
-// first part alone: on later stages, and in later chunks, the exchange is not what the step waits
-// for.
+// Reads the size or number of buckets; both have no effect without the overlap. Only the first part
+// has buckets: on later stages, and in later chunks, the step does not wait for the exchange.
 std::int64_t read_size(Reader& config, bool overlap, const Workload& workload,
                        const Cluster& cluster, std::vector<std::string>& notes) {
   const bool given = config.has("ddp-bucket-size") || config.has("ddp-num-buckets");
@@ -257,7 +256,7 @@ std::int64_t read_size(Reader& config, bool overlap, const Workload& workload,
   return kAnyElements;
 }
 
-// bf16 gradients are accumulated and reduced in fp32 unless that is turned off.
+// Returns true if gradients are reduced in fp32: bf16 ones are unless that is turned off.
 bool reduces_in_fp32(Reader& config, const Workload& workload, std::vector<std::string>& notes) {
   const bool in_fp32 = config.boolean_or("accumulate-allreduce-grads-in-fp32", false);
   const bool in_bf16 = config.boolean_or("grad-reduce-in-bf16", false);
@@ -273,8 +272,8 @@ bool reduces_in_fp32(Reader& config, const Workload& workload, std::vector<std::
   return in_fp32 ? any_narrow(workload) : any;
 }
 
-// Ranks that share out one copy of the optimizer's states: neighbours, as many as there are to each
-// instance.
+// Returns the number of ranks, neighbours, that share one copy of the optimizer's states: all ranks
+// divided by the instances.
 int read_shards(Reader& config, bool sharded, const Cluster& cluster) {
   const char* key = "num-distributed-optimizer-instances";
   const auto instances = static_cast<int>(config.integer_or(key, 1, 1, 1 << 20));
@@ -293,7 +292,7 @@ int read_shards(Reader& config, bool sharded, const Cluster& cluster) {
   return cluster.ranks() / instances;
 }
 
-// Bytes that a parameter is gathered in, 0: its own. Products in FP8 are the workload's affair.
+// Returns the bytes that a parameter is gathered in; 0: its own. FP8 products are the workload's.
 int read_fp8(Reader& config, bool sharded, const Workload& workload) {
   bool fp8 = false;
   for (const char* key : {"fp8", "fp8-format"}) {
@@ -312,7 +311,7 @@ int read_fp8(Reader& config, bool sharded, const Workload& workload) {
   return 1;
 }
 
-// The reduce-scatter inside an instance and the all-reduce across share one stream.
+// Shards inside an instance; the all-reduce across shares the reduce-scatter's stream.
 void shard_inside(Strategy& strategy, int shards, const Cluster& cluster,
                   std::vector<std::string>& notes) {
   if (shards == cluster.ranks()) return;
@@ -370,7 +369,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     strategy.traits.buckets.pad_elements =
         std::lcm<std::int64_t>(shards, even ? kEvenBucketAlign : kBucketAlign);
     shard_inside(strategy, shards, cluster, reading.notes);
-    // Parameters are gathered in their own format, and behind the update in the buffers' order.
+    // Parameters are gathered in their own format; after the update, in the order of the buffers.
     const auto& gathered = gathers_late ? strategy.fusion.groups : listed;
     const bool apart =
         gathered != strategy.fusion.groups || (!gathers_late && workload.parallel.expert > 1);
@@ -390,7 +389,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
-// The key that says how many copies of the shards there are, where there are several.
+// Adds the number of copies of the shards, if there are several.
 void add_instances(Json& config, const Strategy& strategy, const Cluster& cluster) {
   const int shards = shard_ranks(strategy, cluster.ranks());
   if (strategy.exchange != Strategy::Exchange::kSharded || shards == 0) return;
@@ -398,7 +397,7 @@ void add_instances(Json& config, const Strategy& strategy, const Cluster& cluste
   config["num-distributed-optimizer-instances"] = cluster.ranks() / shards;
 }
 
-// "Ett|tt|ttL".
+// Returns "Ett|tt|ttL".
 std::string layout_text(const std::vector<int>& layers) {
   std::string text = "E";
   for (std::size_t part = 0; part < layers.size(); ++part) {
@@ -407,11 +406,11 @@ std::string layout_text(const std::vector<int>& layers) {
   return text + "L";
 }
 
-// What the flags say of the layout, nothing of plain data parallelism.
+// Adds the flags of the layout; plain data parallelism has none.
 void add_layout(Json& config, const Workload& workload, const Cluster& cluster) {
   const Parallel& parallel = workload.parallel;
   for (const auto& [flag, key, size] : kLayout) {
-    // Unless it is given, as many ranks share an expert as share a layer.
+    // The default of expert-tensor-parallel-size is the tensor size.
     const bool experts = size == &Parallel::expert_tensor;
     const int usual = experts ? parallel.tensor : 1;
     if (parallel.*size != usual && (!experts || has_experts(workload))) {
@@ -431,8 +430,8 @@ void add_layout(Json& config, const Workload& workload, const Cluster& cluster) 
       workload.batch * workload.micro_batches * cluster.ranks() / parallel.context;
 }
 
-// What the first part's buckets hold, without the last one of each buffer, which is what was left
-// over. Parameters that are gathered by themselves come behind their gradients.
+// Returns the spans of the first part's buckets, without each buffer's last one: it holds the
+// remainder. Parameters that are gathered by themselves come after their gradients.
 std::vector<std::int64_t> closed_spans(const std::vector<plan::Bucket>& buckets,
                                        const Workload& workload, std::int64_t align, bool fp8) {
   std::map<std::tuple<bool, DType, bool>, std::vector<std::int64_t>> buffers;
@@ -500,7 +499,7 @@ Changes changes(const Json& config, const Cluster&) {
   return changes;
 }
 
-// Every size that makes other buckets, in elements of the widest format.
+// Tries every size that makes other buckets, in elements of the widest format.
 std::vector<Json> candidates(const Strategy& winner, const Workload& workload,
                              const Cluster& cluster, const Partitions& partitions) {
   return for_each_size(partitions, Fusion::Close::kAfter, [&](Bytes size, Bytes) {
@@ -518,8 +517,8 @@ std::vector<Json> candidates(const Strategy& winner, const Workload& workload,
   });
 }
 
-// "--overlap-grad-reduce --ddp-bucket-size 40000000"; what is off is not given, and what a shell
-// would take apart stands in quotes.
+// Returns "--overlap-grad-reduce --ddp-bucket-size 40000000". Leaves out flags that are off, and
+// quotes values that a shell would split.
 std::string flag_line(const Json& config) {
   std::string line;
   for (const auto& [flag, value] : config.items()) {

@@ -18,7 +18,7 @@ namespace syncline::dialect {
 void read_paddle_training(Reader& config, const Workload& workload, const Cluster& cluster,
                           Reading& reading);
 
-// Values as the property setters of Paddle's DistributedStrategy take them. For a value of another
+// Reads a value as the property setters of Paddle's DistributedStrategy do. For a value of another
 // type Paddle prints "WARNING: KEY should have value of TYPE type" and keeps the previous value.
 // These functions do the same and add a note.
 
@@ -45,7 +45,7 @@ inline constexpr BuildSwitch kBuildSwitches[]{
     {"fuse_elewise_add_act_ops", &ComputeFusion::fuse_elewise_add_act_ops},
     {"fuse_all_optimizer_ops", &ComputeFusion::fuse_all_optimizer_ops}};
 
-// Ways to write a strategy as Paddle's DistributedStrategy: single changes and configurations.
+// Writes a strategy as Paddle's DistributedStrategy: configurations, single changes and candidates.
 
 std::vector<Json> suggest_paddle(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                                  const Workload& workload, const Cluster& cluster);

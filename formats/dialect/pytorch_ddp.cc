@@ -16,10 +16,10 @@
 namespace syncline::dialect {
 namespace {
 
-// Said where one bucket is meant.
+// A cap in MiB that means one bucket.
 constexpr double kMoreThanAnyModel = 1e6;
 
-// A limit for each bucket in turn, in MiB.
+// Reads a limit for each bucket in turn, in MiB.
 DdpLimits listed_limits(Reader& config, const TorchVersion& version) {
   if (config.has("bucket_cap_mb")) {
     config.fail("bucket_cap_mb_list", "stands next to bucket_cap_mb: give one of them");
@@ -40,15 +40,15 @@ DdpLimits listed_limits(Reader& config, const TorchVersion& version) {
 DdpLimits limits_of(Reader& config, const TorchVersion& version, Bytes first) {
   if (config.has("bucket_cap_mb_list")) return listed_limits(config, version);
   std::optional<double> cap;
-  // None is what torch takes by itself.
+  // None means torch's default.
   const Json* given = config.find("bucket_cap_mb");
   if (given != nullptr && !given->is_null()) cap = config.number("bucket_cap_mb", {0, 1e9, true});
   return ddp_limits(cap, version, first);
 }
 
-// PostLocalSGDState and PeriodicModelAverager: gradients are all-reduced among all ranks up to
-// start_localSGD_iter, then among those of a subgroup (a node), while the averager takes the mean
-// of the parameters, flattened into one tensor, every `period` steps.
+// Reads PostLocalSGDState and PeriodicModelAverager. Gradients are all-reduced among all ranks up
+// to start_localSGD_iter, then among those of a subgroup (a node). The averager takes the mean of
+// the parameters, flattened into one tensor, every `period` steps.
 LocalSgd read_post_local(Reader& config, const Cluster& cluster, std::vector<std::string>& notes) {
   LocalSgd local;
   local.enabled = true;
@@ -83,7 +83,7 @@ LocalSgd read_post_local(Reader& config, const Cluster& cluster, std::vector<std
   return local;
 }
 
-// torch._dynamo.config.optimize_ddp, where the model is compiled; nothing: it is not.
+// Returns torch._dynamo.config.optimize_ddp if the model is compiled, else nullopt.
 std::optional<std::string> compiled_by(Reader& config) {
   const Json* compiled = config.find("torch_compile");
   if (compiled == nullptr || compiled->is_null()) return std::nullopt;
@@ -106,9 +106,9 @@ std::optional<std::string> compiled_by(Reader& config) {
   return word;
 }
 
-// The pieces into which DDPOptimizer cuts the graph of the forward pass: from the last layer on,
-// one ends with the layer that reaches its limit, the first one's or the cap. Each runs as one in
-// the backward pass too.
+// Returns the pieces into which DDPOptimizer cuts the forward graph, from the last layer on. One
+// ends with the layer that reaches its limit, the first one's or the cap. Each runs as one in the
+// backward pass too.
 std::vector<std::int64_t> pieces_of(const Workload& workload, Bytes first, Bytes cap) {
   std::vector<std::int64_t> ends;
   Bytes size = 0;
@@ -127,9 +127,8 @@ std::vector<std::int64_t> pieces_of(const Workload& workload, Bytes first, Bytes
   return ends;
 }
 
-// What compiling the model makes of the order in which gradients are there, and of the buckets.
-// Source: torch/_dynamo/backends/distributed.py (DDPOptimizer), torch/_inductor/fx_passes/
-// ddp_fusion.py.
+// Sets a compiled model's order of gradients, and its buckets. Source:
+// torch/_dynamo/backends/distributed.py (DDPOptimizer), torch/_inductor/fx_passes/ddp_fusion.py.
 void compile(const std::string& mode, Reader& config, Bytes first, const DdpLimits& limits,
              const Workload& workload, Reading& reading) {
   Strategy& strategy = reading.strategy;
@@ -154,8 +153,8 @@ void compile(const std::string& mode, Reader& config, Bytes first, const DdpLimi
         "ready at its end and nothing overlaps it");
     return;
   }
-  // The compiler joins all-reduces of single gradients in their order, whatever their format, and
-  // the C++ reducer takes no part.
+  // The compiler joins all-reduces of single gradients in their order, in any format, and the C++
+  // reducer takes no part.
   strategy.fusion.groups =
       ddp_buckets(workload.tensors, {kDdpFirstBucket, cap}, DdpOrder::kRebuilt);
   strategy.traits.whole_first_step = false;
@@ -165,16 +164,16 @@ void compile(const std::string& mode, Reader& config, Bytes first, const DdpLimi
       "cap, by concatenation, whatever gradient_as_bucket_view says");
 }
 
-// The kernels that make a factor's columns orthogonal: a column's norm and division, and four for
-// those behind it. From rank 3 on torch 1.12 calls torch.linalg.qr, which takes as long as 13
-// launches and one a column where the factor is small (pytorch/pytorch#173788, H100: 53 us at rank
+// Returns the kernels that make a factor's columns orthogonal: a column's norm and division, and
+// four for the columns after it. From rank 3 on torch 1.12 calls torch.linalg.qr. A small factor
+// then takes as long as 13 launches and one per column (pytorch/pytorch#173788, H100: 53 us at rank
 // 4, 189 us at 32; #76673: 110 us at 4).
 std::int64_t launches_to_orthogonalise(std::int64_t rank, const TorchVersion& torch) {
   if (rank > 2 && torch >= TorchVersion{1, 12}) return 13 + rank;
   return 2 * rank + 4 * (rank - 1);
 }
 
-// PowerSGDState, with torch's defaults.
+// Reads PowerSGDState, with torch's defaults.
 void read_power_sgd(Reader& config, const Cluster& cluster, const TorchVersion& torch, bool batched,
                     Reading& reading) {
   Reader state = object_or_empty(config, "PowerSGDState");
@@ -209,7 +208,7 @@ void read_power_sgd(Reader& config, const Cluster& cluster, const TorchVersion& 
       "nothing overlaps the backward pass, in the steps before start_powerSGD_iter neither");
 }
 
-// The communication hook, by its name in torch.distributed.algorithms.
+// Reads the communication hook, by its name in torch.distributed.algorithms.
 void read_hook(Reader& config, const Workload& workload, const Cluster& cluster,
                const TorchVersion& torch, Reading& reading) {
   const std::string hook =
@@ -255,7 +254,7 @@ BucketWords read_words(Reader& config, const Workload& workload, const Cluster& 
       config.integer_or("_DEFAULT_FIRST_BUCKET_BYTES", kDdpFirstBucket, 1, Bytes{1} << 50);
   words.limits = limits_of(config, version, words.first);
   words.small_last = config.integer_or("DDP_SET_LAST_BUCKET_CAP", 0, 0, 1) == 1;
-  // With views a gradient's memory is its bucket's.
+  // Gradients that are views share their bucket's memory.
   reading.strategy.bucket_copies = !config.boolean_or("gradient_as_bucket_view", false);
   reading.strategy.traits.broadcast_buffers = config.boolean_or("broadcast_buffers", true);
   const bool static_graph = config.boolean_or("static_graph", false);
@@ -267,8 +266,8 @@ BucketWords read_words(Reader& config, const Workload& workload, const Cluster& 
   refuse_unmodelled(config, {{"device_mesh", "a mesh of ranks"},
                              {"mixed_precision", "training in another format than the parameters'"},
                              {"delay_all_reduce_named_params", "exchanging parameters later"}});
-  // Of a run's construction, of parameters without a gradient and of how copies are launched: a
-  // step's time as it is known here has none of these.
+  // Keys of a run's construction, of parameters without a gradient and of how copies are launched:
+  // a step's time as modelled here has none of these.
   for (const char* key : {"init_sync", "skip_all_reduce_unused_params", "batched_grad_copy"}) {
     config.boolean_or(key, false);
   }
@@ -276,8 +275,8 @@ BucketWords read_words(Reader& config, const Workload& workload, const Cluster& 
   return words;
 }
 
-// After the first step the buckets are rebuilt in the order in which gradients arrive: ours. With
-// find_unused_parameters and a graph that may change, those of the first step stay.
+// Lays out the buckets. After the first step they are rebuilt in the gradients' order of arrival:
+// ours. The first step's stay with find_unused_parameters and a graph that may change.
 void lay_out_buckets(const BucketWords& words, const Workload& workload, Reading& reading) {
   Strategy& strategy = reading.strategy;
   strategy.traits.whole_first_step = !words.stay && !words.listed;
@@ -295,7 +294,7 @@ void lay_out_buckets(const BucketWords& words, const Workload& workload, Reading
          "rebuilt in the order in which gradients arrive"}});
 }
 
-// What copies cost, and buckets that are too few.
+// Notes the cost of copies, and too few buckets.
 void note_losses(bool copied, const Cluster& cluster, Reading& reading) {
   if (cluster.ranks() <= 1) return;
   const Fusion& fusion = reading.strategy.fusion;
@@ -314,7 +313,7 @@ void note_losses(bool copied, const Cluster& cluster, Reading& reading) {
              ": the backward pass can hide little communication"}});
 }
 
-// The keyword arguments of DistributedDataParallel that decide what is communicated.
+// Reads the keyword arguments of DistributedDataParallel that decide the communication.
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
   Reading reading;
   Strategy& strategy = reading.strategy;
@@ -337,8 +336,8 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
-// The number of mebibytes that comes to at least `least` bytes and fewer than `end`: one that
-// people write, as 64 KiB or 25 MiB, else the one with the fewest decimals.
+// Returns mebibytes of at least `least` bytes and fewer than `end`: a number that people write,
+// such as 64 KiB or 25 MiB, else the one with the fewest decimals.
 double round_mebibytes(Bytes least, Bytes end) {
   constexpr auto kBytes = static_cast<double>(kMiB);
   for (const Bytes unit : {kMiB, kKiB}) {
@@ -358,7 +357,7 @@ double round_mebibytes(Bytes least, Bytes end) {
   return low;
 }
 
-// That cap (nothing: torch's own), with the hook and the views of a strategy.
+// Returns a configuration with this cap (nullopt: torch's own), and a strategy's hook and views.
 Json config_with(std::optional<double> cap, const Strategy& strategy) {
   Json config = Json::object();
   if (cap) config["bucket_cap_mb"] = *cap;
@@ -387,8 +386,8 @@ Json config_with(std::optional<double> cap, const Strategy& strategy) {
   return config;
 }
 
-// A limit for each bucket, after which what is left is the last one; nothing where they are no runs
-// of the gradients in their order. Any such grouping can be said like this.
+// Returns a limit for each bucket; the last one takes the remainder. Returns nullopt if buckets are
+// no runs of the gradients in their order. Any other grouping can be expressed like this.
 std::optional<Json> listed_caps(std::vector<plan::Bucket> buckets, const Workload& workload,
                                 DdpOrder order) {
   const int count = static_cast<int>(workload.tensors.size());
@@ -402,7 +401,7 @@ std::optional<Json> listed_caps(std::vector<plan::Bucket> buckets, const Workloa
     Bytes reached = 0;
     Bytes before = 0;  // without the last gradient
     for (const int tensor : bucket.tensors) {
-      // Where parameters are averaged, buffers stand behind them.
+      // Buckets of averaged parameters list buffers after the last parameter.
       const bool in_turn = tensor == (backwards ? count - 1 - next : next);
       if (!in_turn || next == count) return std::nullopt;
       ++next;
@@ -414,14 +413,14 @@ std::optional<Json> listed_caps(std::vector<plan::Bucket> buckets, const Workloa
   return caps;
 }
 
-// The same cap for the first bucket too, which an old torch takes from a variable of its own.
+// Sets the same cap for the first bucket, which an old torch takes from a variable of its own.
 Json from_the_first(Json config) {
   config["_DEFAULT_FIRST_BUCKET_BYTES"] =
       static_cast<std::int64_t>(config["bucket_cap_mb"].get<double>() * static_cast<double>(kMiB));
   return config;
 }
 
-// The largest limit that a configuration gives, in MiB.
+// Returns the largest limit that a configuration gives, in MiB.
 double cap_of(const Json& config) {
   double cap = config.value("bucket_cap_mb", kDdpCapMb);
   if (!config.contains("bucket_cap_mb_list")) return cap;
@@ -430,8 +429,8 @@ double cap_of(const Json& config) {
   return cap;
 }
 
-// Pieces of a compiled model that closed at the cap: all but the first, whose limit is another, and
-// the last, which is what was left over.
+// Returns the pieces of a compiled model that closed at the cap: all but the first, which has its
+// own limit, and the last, the remainder.
 std::vector<plan::Bucket> closed_pieces(const Strategy& strategy, const Workload& workload) {
   std::vector<plan::Bucket> list;
   for (std::size_t p = 1; p + 1 < strategy.pieces.size(); ++p) {
@@ -445,7 +444,7 @@ std::vector<plan::Bucket> closed_pieces(const Strategy& strategy, const Workload
   return list;
 }
 
-// Likewise with the model compiled, in one of the ways that leave it to DDP's reducer.
+// Returns the configurations with the model compiled, in each way that leaves it to DDP's reducer.
 std::vector<Json> compiled_like(const std::vector<Json>& configs) {
   std::vector<Json> compiled;
   for (const bool split : {true, false}) {
@@ -458,7 +457,7 @@ std::vector<Json> compiled_like(const std::vector<Json>& configs) {
   return compiled;
 }
 
-// Those of one backward pass: others follow with micro-batches, and with local steps.
+// Returns the buckets of one backward pass; others follow with micro-batches, and with local steps.
 std::vector<plan::Bucket> of_one_pass(const std::vector<plan::Bucket>& all,
                                       const Workload& workload) {
   std::vector<plan::Bucket> buckets;
@@ -522,8 +521,8 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   return strategy.pieces.empty() ? configs : compiled_like(configs);
 }
 
-// torch's own hooks that change what is sent. PowerSGD begins at torch's default, post-local SGD
-// after as many steps as torch's example has.
+// Adds torch's own hooks that change the traffic. PowerSGD begins at torch's default, post-local
+// SGD at the step of torch's example.
 void add_hooks(Changes& changes, const Cluster& cluster) {
   constexpr int kRank = 4;
   constexpr int kPeriod = 4;
@@ -532,7 +531,7 @@ void add_hooks(Changes& changes, const Cluster& cluster) {
   if (has_bf16(cluster)) {
     changes.push_back({ChangeKind::kRounding, {{"comm_hook", "bf16_compress_hook"}}});
   }
-  // Its products are free where the device's rate is not known.
+  // PowerSGD's products would be free if the device's rate is not known.
   if (cluster.device.flops > 0) {
     changes.push_back({ChangeKind::kCompression,
                        {{"comm_hook", "powerSGD_hook"},
@@ -556,7 +555,7 @@ Changes changes(const Json&, const Cluster& cluster) {
   return changes;
 }
 
-// One cap for all buckets, or torch's own limits, and a hook.
+// Tries one cap for all buckets, or torch's own limits, and a hook.
 std::vector<Json> candidates(const Strategy& winner, const Workload& workload, const Cluster&,
                              const Partitions& partitions) {
   const bool two_limits = torch_of(workload) < kExplicitFirst;
@@ -570,7 +569,7 @@ std::vector<Json> candidates(const Strategy& winner, const Workload& workload, c
   return configs;
 }
 
-// DDP's own keys say nothing about FSDP.
+// Returns PyTorch's schemes; DDP's own keys say nothing about FSDP.
 std::vector<Scheme> schemes(const Json&, const Workload& workload, const Cluster& cluster) {
   return pytorch_schemes(nullptr, workload, cluster);
 }

@@ -14,7 +14,7 @@ namespace syncline::dialect {
 struct Written {
   Json config;
   // Choice of the collectives' algorithm, outside of the framework. `algorithm`: the scenario's key
-  // beside the dialect's; empty: the library chooses it by itself. `setting`: the variable that
+  // next to the dialect's; empty: the library chooses it by itself. `setting`: the variable that
   // makes the library choose it, "NCCL_ALGO=allreduce:tree"; empty: none is needed.
   std::string algorithm;
   std::string setting;

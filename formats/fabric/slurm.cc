@@ -20,7 +20,7 @@ bool all_digits(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// "01-03": 1 to 3, each of as many digits as the first has.
+// Range of numbers "01-03": 1 to 3, padded to the digits of the first.
 struct Numbers {
   int first = 0;
   int last = 0;
@@ -44,7 +44,7 @@ Numbers numbers_of(std::string_view range) {
   return {std::stoi(first), std::stoi(last), first.size()};
 }
 
-// Parts between commas that stand in no bracket.
+// Returns the parts between commas that are in no bracket.
 std::vector<std::string_view> parts_of(std::string_view list) {
   std::vector<std::string_view> parts;
   std::size_t begin = 0;
@@ -80,7 +80,7 @@ class Part {
 
   std::size_t size() const { return size_; }
 
-  // The last bracket counts fastest.
+  // Returns the name at that place; the last bracket counts fastest.
   std::string name(std::size_t place) const {
     std::string text;
     std::size_t turn = size_;
@@ -148,7 +148,7 @@ struct Line {
   bool block = false;  // of the plugin topology/block
 };
 
-// Slurm's newer file, topology.yaml.
+// Returns true for Slurm's newer file, topology.yaml.
 bool is_yaml(const std::string& text) {
   const std::size_t first = text.find_first_not_of("- \t\r\n");
   return first != text.npos && text.compare(first, 9, "topology:") == 0;
@@ -185,7 +185,7 @@ Line read_line(const std::string& text, std::size_t left) {
 
 class SlurmReader {
  public:
-  // Nodes that a fabric may still have.
+  // Returns the nodes that a fabric may still have.
   std::size_t left() const { return at(kMostNodes) - out_.plugs.size(); }
 
   void add(const Line& line) {
@@ -228,7 +228,7 @@ class SlurmReader {
   }
 
  private:
-  // Switches are numbered as they are met.
+  // Numbers switches as they are met.
   int number_of(const std::string& name) {
     const auto [it, fresh] = known_.try_emplace(name, static_cast<int>(out_.switches.size()));
     if (fresh) out_.switches.push_back({name});
@@ -242,7 +242,7 @@ class SlurmReader {
   std::vector<std::string> blocks_;
 };
 
-// The text of a member that is one; "" else.
+// Returns the text of a member that is one, else "".
 std::string word_of(const Json& object, const char* key) {
   const bool there = object.is_object() && object.contains(key) && object[key].is_string();
   return there ? object[key].get<std::string>() : std::string();
@@ -254,7 +254,7 @@ const Json& list_of(const Json& object, const char* key) {
   return there ? object[key] : none;
 }
 
-// The topology that jobs get unless they ask for another: the one marked so, else the first.
+// Returns the topology that jobs get by default: the one marked so, else the first.
 const Json& default_topology(const Json& file) {
   if (!file.is_array() || file.empty()) throw InputError("expected a list of topologies");
   for (const Json& one : file) {

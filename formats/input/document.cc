@@ -50,7 +50,7 @@ std::string nearest_file(const fs::path& path) {
   return there ? " (did you mean '" + whole + "'?)" : did_you_mean(path.filename().string(), names);
 }
 
-// Merges a scenario's keys beside a file's name into the file's own object, as deep as both have
+// Merges a scenario's keys next to a file's name into the file's own object, as deep as both have
 // objects. Adds the paths of these keys to `changed`.
 void merge(const Json& overrides, const std::string& place, Json& object,
            std::vector<std::string>& changed) {
@@ -58,7 +58,7 @@ void merge(const Json& overrides, const std::string& place, Json& object,
   for (const auto& [key, value] : overrides.items()) {
     const std::string path = place + "." + key;
     Json* known = members.find(key);
-    // Keys beside a device's name change that device; an object with its own base is another one.
+    // Keys next to a device's name change that device; an object with its own base is another one.
     const bool changes = value.is_object() && !(key == "device" && value.contains("base"));
     if (known != nullptr && changes && key == "device" && known->is_string()) {
       *known = Json{{"base", *known}};

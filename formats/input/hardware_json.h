@@ -1,5 +1,5 @@
-// Hardware by name, as JSON: "device": "h100-sxm", "node": "dgx-h100". Keys beside the name replace
-// the catalogue's figures (catalogue/hardware).
+// Hardware by name, as JSON: "device": "h100-sxm", "node": "dgx-h100". Keys next to the name
+// replace the catalogue's figures (catalogue/hardware).
 #pragma once
 
 #include <string>

@@ -50,7 +50,7 @@ bool is_sparse(const Compression& compression) {
   return codec != nullptr && codec->sparse;
 }
 
-// What each codec's row of the table says that it takes.
+// Returns the keys that each codec takes, by its row of the table.
 std::vector<Brings> brought_by_codecs() {
   std::vector<Brings> rows;
   for (const compress::Codec& codec : compress::codecs()) {
@@ -86,7 +86,7 @@ std::string codecs_meaning() {
   return meaning;
 }
 
-// Eight significant digits tell 99.999 % from all.
+// Returns a percentage in eight significant digits, which tell 99.999 % from all.
 std::string percent(double share) {
   char text[32];
   const auto end =
@@ -94,7 +94,7 @@ std::string percent(double share) {
   return {text, end.ptr};
 }
 
-// "by 75, 93.75, 99.9": a ramp's sparsities in percent.
+// Returns "by 75, 93.75, 99.9": a ramp's sparsities in percent.
 std::string ramp_words(const Compression& compression) {
   std::string text;
   if (compression.sparsity.size() < 2) return text;
@@ -104,7 +104,7 @@ std::string ramp_words(const Compression& compression) {
   return text;
 }
 
-// What a candidate of `tune` does, in the words of its names.
+// Words for the names of `tune`'s candidates.
 
 std::string stream_words(const Strategy& strategy) {
   return std::to_string(strategy.streams) + (strategy.streams == 1 ? " stream" : " streams");
@@ -421,7 +421,7 @@ const KnobTable<ComputeFusion>& compute_fusion_knobs() {
 
 namespace {
 
-// How payloads travel: streams, collectives, buckets, what is sent how often.
+// Returns the knobs of transport: streams, collectives, buckets, and how often they are sent.
 std::vector<Knob<Strategy>> transport_knobs() {
   using S = Strategy;
   return {
@@ -461,7 +461,7 @@ std::vector<Knob<Strategy>> transport_knobs() {
           .varied(averaging_words)};
 }
 
-// In which collectives gradients and parameters are exchanged.
+// Returns the knobs of the collectives that exchange gradients and parameters.
 std::vector<Knob<Strategy>> exchange_knobs() {
   using S = Strategy;
   return {
@@ -487,7 +487,7 @@ std::vector<Knob<Strategy>> exchange_knobs() {
           .brings({{true, {"regather_group", "kept_groups", "fetches"}}})};
 }
 
-// Traits of a framework that gathers sharded parameters.
+// Returns the knobs of a framework that gathers sharded parameters.
 std::vector<Knob<FrameworkTraits>> gather_knobs() {
   return {
       knob("regather_group", &FrameworkTraits::regather_group, ranks_in_a_group(0),
@@ -506,7 +506,7 @@ std::vector<Knob<FrameworkTraits>> gather_knobs() {
           .resting([](const FrameworkTraits& traits) { return !traits.fetches.any(); })};
 }
 
-// When gradients are ready and exchanged.
+// Returns the knobs for the readiness and exchange of gradients.
 std::vector<Knob<Strategy>> order_knobs() {
   using S = Strategy;
   return {
@@ -531,7 +531,7 @@ std::vector<Knob<FrameworkTraits>> flight_knobs() {
            "(DeepSpeed: 1). 0: it waits for none. Default 0.")};
 }
 
-// Which exchange goes first.
+// Returns the knobs for the order of exchanges.
 std::vector<Knob<Strategy>> urgency_knobs() {
   using S = Strategy;
   return {
@@ -583,7 +583,7 @@ std::vector<Knob<FrameworkTraits>> buffer_knobs() {
            "instead, unless it warms up with gradients, as DDP's hook does. Default true.")};
 }
 
-// When the host and the update wait.
+// Returns the knobs for waits of the host and of the update.
 std::vector<Knob<Strategy>> update_knobs() {
   using S = Strategy;
   return {

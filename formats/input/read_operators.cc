@@ -54,7 +54,7 @@ void take_generated(Reader& reader, operators::Generated& generated, Workload& w
   }
 }
 
-// A mixture of experts, and latent attention.
+// Reads a mixture of experts, and latent attention.
 void read_experts(Reader& reader, operators::TransformerShape& shape) {
   constexpr std::int64_t kMostExperts = 4096;
   const auto size = [&](const char* key, std::int64_t fallback, std::int64_t most) {
@@ -74,7 +74,7 @@ void read_experts(Reader& reader, operators::TransformerShape& shape) {
   }
 }
 
-// What a cut must divide.
+// Fails if a layout does not divide the model's sizes.
 void judge_cut(Reader& reader, const operators::Architecture& row,
                const operators::ArchitectureOptions& options) {
   const Parallel& parallel = options.parallel;
@@ -100,7 +100,7 @@ void judge_cut(Reader& reader, const operators::Architecture& row,
   if (!llama && parallel.context > 1) reader.fail("architecture", "context cuts llama alone");
 }
 
-// How a layer's halves are normalised, and whether their products are merged.
+// Reads how a layer's halves are normalised, and whether their products are merged.
 void read_halves(Reader& reader, operators::TransformerShape& shape) {
   using Norms = operators::TransformerShape::Norms;
   const std::string norms = reader.word_or("norms", "before", {"before", "after", "both"});
@@ -117,7 +117,7 @@ void read_halves(Reader& reader, operators::TransformerShape& shape) {
   }
 }
 
-// The sizes of one of a family.
+// Reads the sizes of one of a family.
 operators::TransformerShape read_shape(Reader reader, bool images) {
   operators::TransformerShape shape;
   shape.layers = reader.integer("layers", 1, operators::kMostLayers);
@@ -151,7 +151,7 @@ operators::TransformerShape read_shape(Reader reader, bool images) {
   return shape;
 }
 
-// Sizes that no machine trains with are a mistake, and would overflow.
+// Refuses sizes that no machine trains with: they are a mistake, and would overflow.
 void judge_size(Reader& reader, const operators::ArchitectureOptions& options, bool images) {
   const operators::TransformerShape shape = operators::completed(options.shape);
   if (shape.layers == 0) return;
@@ -227,7 +227,7 @@ operators::Generated read_architecture(Reader& reader, Workload& workload, bool 
   return generated;
 }
 
-// The list of an operator's values by name. A value that is named twice is passed over twice.
+// Reads the list of an operator's values by name. A value that is named twice is read twice.
 std::vector<Operand> read_operands(Reader& reader, const char* key,
                                    const std::map<std::string, int>& values) {
   std::vector<Operand> operands;

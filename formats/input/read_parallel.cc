@@ -1,5 +1,5 @@
-// A job that is cut beside data parallelism: its layout, the parts of its model, and what the
-// collectives inside its layers take.
+// A job that is partitioned further than by data parallelism: its layout, the parts of its model,
+// and the time of the collectives inside its layers.
 #include "formats/input/read_parallel.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ Schedule usual_schedule(const Parallel& parallel) {
   return parallel.virtual_stages > 1 ? Schedule::kInterleaved : Schedule::k1F1B;
 }
 
-// Sizes may be mistakes of any magnitude until they are judged.
+// Multiplies in 64 bits: sizes may be mistakes of any magnitude until they are judged.
 std::int64_t product(std::int64_t a, std::int64_t b, std::int64_t c = 1) { return a * b * c; }
 
 std::int64_t model_ranks(const Parallel& parallel) {
@@ -69,7 +69,7 @@ const char* undivided_key(const Parallel& parallel, int ranks) {
   return ranks % product(parallel.tensor, parallel.context) != 0 ? "context" : "pipeline";
 }
 
-// Whole groups on a node, or whole nodes a group.
+// Returns true for whole groups on a node, or whole nodes in a group.
 bool sits_evenly(int ranks, int gpus) { return gpus % ranks == 0 || ranks % gpus == 0; }
 
 void judge(const Reader& reader, const Parallel& parallel, const Cluster& cluster) {
@@ -145,8 +145,8 @@ void spread_as_given(const Reader& reader, Workload& workload) {
                             std::to_string(last + 1) + " by the numbers in the tensors' names");
 }
 
-// Layers evenly, in the model's order; what stands ahead of the first goes with it, what follows
-// the last one likewise. Where only that makes it even, each of those two counts as a layer
+// Spreads layers evenly, in the model's order. Tensors ahead of the first layer go with it, those
+// after the last likewise. If only that makes it even, each of those two counts as a layer
 // (Megatron's account_for_embedding_in_pipeline_split and _loss_).
 void spread_layers(const Reader& reader, Workload& workload) {
   const int parts = workload.parallel.parts();
@@ -193,7 +193,7 @@ void judge_parts(const Reader& reader, const Workload& workload) {
   }
 }
 
-// The groups of one axis that stand side by side in a stage: the first stage's.
+// Returns the groups of one axis in the first stage. `stage`: ranks per stage.
 Groups groups_of(operators::Inner::Axis axis, const Parallel& parallel, int stage) {
   using Axis = operators::Inner::Axis;
   Groups groups;
@@ -211,8 +211,8 @@ Groups groups_of(operators::Inner::Axis axis, const Parallel& parallel, int stag
   return groups;
 }
 
-// Messages of `bytes` from each member to each other, as many ports carry them: every rank sends
-// the same, so the port that most of it crosses decides.
+// Returns the time of an all-to-all of `bytes` per member. Every rank sends the same, so the port
+// with the most traffic for its bandwidth decides.
 Seconds all_to_all(const Groups& groups, double bytes, const Cluster& cluster) {
   const double each = bytes / groups.size;
   Seconds longest = 0, latency = 0;
@@ -229,7 +229,7 @@ Seconds all_to_all(const Groups& groups, double bytes, const Cluster& cluster) {
   return latency + longest;
 }
 
-// One inner collective alone on its links, all groups of a stage side by side.
+// Returns the time of one inner collective alone on its links, all groups of a stage at once.
 Seconds seconds_of(const operators::Inner& inner, const Groups& groups, const Cluster& cluster,
                    collective::CostCache& cache) {
   using Form = operators::Inner::Form;
@@ -244,14 +244,14 @@ Seconds seconds_of(const operators::Inner& inner, const Groups& groups, const Cl
   one.kind = inner.form == Form::kAllReduce       ? CollectiveKind::kAllReduce
              : inner.form == Form::kReduceScatter ? CollectiveKind::kReduceScatter
                                                   : CollectiveKind::kAllGather;
-  // A ring's turn: what each member hands to the next is its part of a gather.
+  // A turn of a ring hands on each member's part of a gather.
   if (inner.form == Form::kRing) one.elements *= groups.size;
   collective::choose_algorithm(one, collective::library_algorithm(cluster), cluster);
   return cache.time(one);
 }
 
-// What a micro-batch waits for the inner collectives, all layers together: tensor parallelism in
-// full, rings as far as the attention beside each turn does not hide it.
+// Adds a micro-batch's wait for inner collectives, all layers together: tensor parallelism in full,
+// rings as far as the attention during each turn does not hide them.
 void evaluate_inner(const std::vector<operators::Inner>& list, const Cluster& cluster,
                     Workload& workload) {
   using Axis = operators::Inner::Axis;

@@ -12,7 +12,7 @@
 namespace syncline::input {
 namespace {
 
-// What compute fusion finds on this workload, in the strategy's notes.
+// Adds the findings of compute fusion on this workload to the strategy's notes.
 void note_compute_fusion(const Workload& workload, const Cluster& cluster, bool default_on,
                          Strategy& strategy) {
   std::vector<std::string> silent;
@@ -34,7 +34,7 @@ Strategy read_dialect(Reader& reader, const Workload& workload, const Cluster& c
   dialect::Reading reading =
       dialect::reading_of(*dialect, reader.object("config"), workload, cluster, as);
   Strategy strategy = std::move(reading.strategy);
-  // A framework's own settings go together; an algorithm beside them, or a layout, may not.
+  // A framework's own settings go together; an algorithm next to them, or a layout, may not.
   const bool own = as.algorithm.empty();
   const auto conflict =
       own ? whole_job_conflict(strategy, workload) : conflict_of(strategy, workload, cluster);
@@ -52,11 +52,11 @@ Strategy read_own_keys(Reader& reader, const Workload& workload, const Cluster& 
   const Cluster cluster = exchanging(whole, workload.parallel);
   Strategy strategy;
   if (reader.has("preset")) strategy = preset_of(reader.word_or("preset", "", preset_names()));
-  // One network for all rows: what a strategy does not say, the library decides.
+  // All rows have one network: the library decides if a strategy names no algorithm.
   if (!reader.has("algorithm")) strategy.algorithm = collective::library_algorithm(cluster);
   read_knobs(reader, strategy_knobs(), {workload, cluster}, strategy);
   if (!reader.has("update")) strategy.update = usual_update(strategy);
-  // What a preset brought goes with what was chosen instead.
+  // A preset's credit and partition go with the choice that they belong to.
   if (strategy.priority != Strategy::Priority::kLayer) strategy.credit = 0;
   const bool in_parts = strategy.fusion.rule == Fusion::Rule::kNone || reader.has("partition_mb");
   if (!in_parts) strategy.partition = 0;
@@ -73,7 +73,7 @@ Strategy read_own_keys(Reader& reader, const Workload& workload, const Cluster& 
         "hierarchy.across_last changes nothing here: without each_micro_batch gradients are summed "
         "in the last micro-batch alone");
   }
-  // A mistake is told here, where the user can still be told where.
+  // A mistake is reported here, while its key is known.
   if (const auto conflict = conflict_of(strategy, workload, whole)) {
     reader.fail(conflict->key, conflict->why);
   }
@@ -89,8 +89,8 @@ struct Preset {
 // Merges gradients by ready times and costs.
 void apply_mg_wfbp(Strategy& strategy) { strategy.fusion.rule = Fusion::Rule::kMgWfbp; }
 
-// DeAR's defaults: all-reduce in two halves around the step's end, buckets of 25 MiB formed first
-// layer first, whole layers.
+// Sets DeAR's defaults: all-reduce in two halves around the step's end, buckets of 25 MiB formed
+// first layer first, whole layers.
 void apply_dear(Strategy& strategy) {
   strategy.fusion.rule = Fusion::Rule::kSize;
   strategy.fusion.size = 25 * kMiB;

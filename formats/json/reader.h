@@ -40,7 +40,7 @@ std::string question_of(std::string_view word, const std::vector<std::string>& n
 // Returns that question about the names that fit best, in brackets, after a blank.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& names);
 
-// Several facts about a faulty file. what() is the first mistake, or the only one; `below` are
+// Several facts about a faulty file. The message is the first mistake, or the only one; `below` are
 // lines to show under it: the place in the file, or further mistakes. They may quote the file.
 struct InputMistakes : InputError {
   InputMistakes(const std::string& first, std::vector<std::string> lines)

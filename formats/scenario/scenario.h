@@ -28,7 +28,7 @@ struct Published {
   std::optional<double> speedup;
   std::optional<std::int64_t> collectives;
   std::vector<std::pair<std::int64_t, double>> buckets;  // (tensors, MiB), in order
-  std::optional<double> accuracy;                        // printed beside the row, never predicted
+  std::optional<double> accuracy;                        // printed with the row, never predicted
   bool calibrated = false;  // the row was used to fit; otherwise it is predicted
   std::string source;
   std::string note;

@@ -40,7 +40,7 @@ class OpenFile {
 
   int number() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
-  // Some file systems tell only now that nothing was written.
+  // Closes the file. Some file systems tell only now that nothing was written.
   bool close() {
     const int number = number_;
     number_ = -1;
@@ -91,8 +91,8 @@ class FilesRead {
 
 // Reading ------------------------------------------------------------------------------------
 
-// A pipe that nobody has opened for writing looks like an empty one. Gives its first bytes, or
-// nothing where nobody came; who has it open may think as long as they like.
+// Returns the first bytes of a pipe, or nullopt if no writer opens it within `wait_limit`. A pipe
+// without a writer looks like an empty one; a writer may take any time.
 std::optional<std::string> first_of_pipe(int pipe, std::chrono::milliseconds wait_limit) {
   char block[1 << 12];
   bool opened = false;
@@ -111,9 +111,9 @@ std::optional<std::string> first_of_pipe(int pipe, std::chrono::milliseconds wai
   }
 }
 
-// Appends what is left to read. A pipe or a device has no size beforehand: no more than `most` is
-// read. The kernel has files that look as any other and wait for what comes (/proc/kmsg): these are
-// not waited for.
+// Appends the rest of a file. A pipe or a device has no size beforehand: at most `most` is read.
+// The kernel has files that look as any other and wait for input (/proc/kmsg): these are not waited
+// for.
 void read_to_end(int file, const std::string& name, long long most, std::string& text) {
   struct stat status {};
   const bool plain = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode);
@@ -136,11 +136,11 @@ void read_to_end(int file, const std::string& name, long long most, std::string&
 
 // Writing ------------------------------------------------------------------------------------
 
-// Where a path leads.
+// Destination of a path.
 struct Target {
   std::string path;                  // no link
   std::optional<int> descriptor;     // of this process, that the path names
-  std::optional<struct stat> known;  // what stands there
+  std::optional<struct stat> known;  // status of the file there
 };
 
 std::optional<int> descriptor_named(const std::string& path) {
@@ -156,7 +156,7 @@ std::optional<int> descriptor_named(const std::string& path) {
   return std::nullopt;
 }
 
-// Link by link, as one on the way may name a descriptor.
+// Follows a path link by link, as one on the way may name a descriptor.
 Target target_of(const std::string& path) {
   constexpr int kMostLinks = 40;
   if (path.empty()) failed(path, ENOENT);
@@ -193,7 +193,7 @@ void write_all(int file, const std::string& content, const std::string& path) {
   }
 }
 
-// A pipe that nobody reads cannot be opened yet.
+// Opens the target; a pipe without a reader cannot be opened yet.
 int open_into(const Target& target, std::chrono::milliseconds wait_limit) {
   for (const auto until = Clock::now() + wait_limit;;) {
     const int file =
@@ -208,7 +208,7 @@ int open_into(const Target& target, std::chrono::milliseconds wait_limit) {
 void write_into(const Target& target, const std::string& content, const std::string& path,
                 std::chrono::milliseconds wait_limit) {
   if (target.descriptor) {
-    // Behind what has been printed.
+    // Earlier output comes first.
     std::cout.flush();
     std::cerr.flush();
     write_all(*target.descriptor, content, path);
@@ -220,7 +220,7 @@ void write_into(const Target& target, const std::string& content, const std::str
   if (!file.close()) failed(path, errno);
 }
 
-// A new file beside another, under a name that nobody can have prepared.
+// A new file in the folder of another, under a name that cannot be prepared by others.
 class Beside {
  public:
   Beside(const std::string& path, mode_t mode) {
@@ -344,7 +344,7 @@ void may_be_replaced(const std::string& path) {
 void forget_what_was_read() { FilesRead::all().clear(); }
 
 void expect_different(const std::vector<std::string>& paths) {
-  std::map<std::string, std::string> seen;  // by where they lead
+  std::map<std::string, std::string> seen;  // by destination
   for (const std::string& path : paths) {
     if (path.empty()) continue;
     const Target target = target_of(path);

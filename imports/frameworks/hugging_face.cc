@@ -142,8 +142,8 @@ Precision precision_of(const Keys& arguments, const Keys& launch) {
   return {"fp32", false, said};
 }
 
-// Reads what the settings call `key`: a file, which lies where the settings or the run do, or its
-// content.
+// Returns the content of `key`: the settings' own object, or a file next to the settings or the
+// run.
 Json content_of(const Json& value, const std::string& key, const std::string& file) {
   if (value.is_object()) return value;
   if (!value.is_string()) fail(file, key, "expected a file's name or its content");
@@ -419,7 +419,7 @@ bool is_other_machine(const std::string& type) {
   return type.find("TPU") != type.npos || type.find("XLA") != type.npos || type == "TP";
 }
 
-// Returns how gradients are exchanged, and what DeepSpeed's or Megatron's reader makes of it.
+// Returns the exchange of gradients, by the reader of DeepSpeed, FSDP or Megatron.
 Settings exchange_of(const Keys& arguments, const Keys& launch, const std::string& type,
                      const Precision& precision, std::int64_t steps) {
   const Json& all = arguments.all;

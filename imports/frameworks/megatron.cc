@@ -24,7 +24,7 @@ constexpr const char* kStages = "num-virtual-stages-per-pipeline-rank";
 constexpr std::array kCounted{"account-for-embedding-in-pipeline-split",
                               "account-for-loss-in-pipeline-split"};
 
-// What the strategy's dialect reads.
+// Flags that the strategy's dialect reads.
 constexpr std::string_view kExchange =
     "overlap-grad-reduce overlap-param-gather use-distributed-optimizer "
     "num-distributed-optimizer-instances ddp-bucket-size ddp-num-buckets "
@@ -50,7 +50,7 @@ class Flags {
  public:
   Flags(const Json& flags, const std::string& file) : flags_(flags), reader_(flags, file, "") {}
 
-  // False: not given, or null, as YAML says it.
+  // Returns false if a flag is not given, or null, as YAML says it.
   bool has(const std::string& name) {
     asked_.insert(name);
     return reader_.has(name) && !flags_[name].is_null();
@@ -84,7 +84,7 @@ class Flags {
   }
   std::vector<std::string> asked() const { return {asked_.begin(), asked_.end()}; }
 
-  // A variable that the script does not set.
+  // Fails for a variable that the script does not set.
   void unset(const std::string& name) {
     const Json& value = flags_[name];
     if (!value.is_string() || value.get_ref<const std::string&>().find('$') == std::string::npos) {
@@ -110,7 +110,7 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// The row of core/operators that has these sizes, or nullptr.
+// Returns the row of catalogue/architectures that has these sizes, or nullptr.
 const operators::Architecture* row_of(const Json& shape) {
   for (const auto& row : operators::architectures()) {
     if (row.shaped || row.images) continue;
@@ -123,7 +123,7 @@ const operators::Architecture* row_of(const Json& shape) {
   return nullptr;
 }
 
-// "([0]*3+[1]*58)" or [0, 0, 1]: the layers without experts, which come first; -1: others too.
+// Returns the leading layers without experts: "([0]*3+[1]*58)", [0, 0, 1]; -1: others too.
 std::int64_t dense_layers(const Json& frequency, std::int64_t layers) {
   if (frequency.is_number()) return frequency == 1 ? 0 : -1;
   std::vector<std::int64_t> kinds;
@@ -169,7 +169,7 @@ void read_experts(Flags& flags, Json& shape) {
   if (dense > 0) shape["dense_layers"] = dense;
 }
 
-// Multi-latent attention, as DeepSeek has it.
+// Reads multi-latent attention, as DeepSeek has it.
 void read_latent(Flags& flags, Json& shape) {
   const std::int64_t queries = flags.size("q-lora-rank", 0, operators::kMostHidden);
   const std::int64_t latent = flags.size("kv-lora-rank", 32, operators::kMostHidden);
@@ -188,14 +188,14 @@ bool is_off(const Json& value) {
   return value == false || value == 0 || value == "" || value == Json::array();
 }
 
-// By --swiglu, or another product of two halves.
+// Returns true with --swiglu, or another product of two halves.
 bool gated(Flags& flags) {
   bool any = flags.has("glu-activation") && !is_off(flags.value("glu-activation"));
   for (const char* name : {"swiglu", "quick-geglu", "geglu"}) any |= flags.on(name);
   return any;
 }
 
-// Learned positions, biases everywhere and a gate nowhere are GPT-2's; all else is of Llama's kind.
+// Returns true for learned positions, biases and no gate: GPT-2's kind. All else is Llama's.
 bool like_gpt2(Flags& flags) {
   const bool turned = flags.on("use-rotary-position-embeddings");
   const bool learned =
@@ -220,7 +220,7 @@ Json shape_of(Flags& flags, bool gpt2, std::int64_t sequence) {
   if (flags.has("kv-channels")) {
     shape["head_width"] = flags.size("kv-channels", 1, operators::kMostHeadWidth);
   }
-  // Of --swiglu's halves two thirds, in whole 64s.
+  // --swiglu has two thirds of the usual width, in whole 64s.
   const std::int64_t usual = flags.on("swiglu") ? hidden * 8 / 3 / 64 * 64 : 4 * hidden;
   shape["inner"] =
       flags.size("ffn-hidden-size", std::max<std::int64_t>(1, usual), operators::kMostInner);
@@ -238,7 +238,7 @@ Json shape_of(Flags& flags, bool gpt2, std::int64_t sequence) {
   return shape;
 }
 
-// The vocabulary, padded so that ranks share it evenly.
+// Returns the vocabulary, padded so that ranks share it evenly.
 std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor,
                       const std::string& script, std::vector<std::string>& assumed) {
   const std::int64_t unit = flags.size("make-vocab-size-divisible-by", 128, kMostRanks) * tensor;
@@ -278,7 +278,7 @@ bool in_fp8(Flags& flags) {
   return false;
 }
 
-// The model, where the flags describe it.
+// Reads the model, if the flags describe it.
 void read_model(Flags& flags, std::int64_t tensor, const std::string& script, Settings& settings) {
   Json operators = {{"architecture", "llama"}};
   const bool bf16 = flags.on("bf16"), fp16 = flags.on("fp16");
@@ -316,7 +316,7 @@ void read_model(Flags& flags, std::int64_t tensor, const std::string& script, Se
   settings.workload["operators"] = std::move(operators);
 }
 
-// Chunks a stage, by their number or by the layers of each.
+// Returns the chunks per stage, by their number or by the layers of each.
 std::int64_t virtual_stages(Flags& flags, std::int64_t pipeline) {
   const char* by_layers = "num-layers-per-virtual-pipeline-stage";
   const std::int64_t stages = flags.size(kStages, 1, kMostRanks);
@@ -332,7 +332,7 @@ std::int64_t virtual_stages(Flags& flags, std::int64_t pipeline) {
   return layers / (pipeline * each);
 }
 
-// Layers of each part where the stages are told theirs; nothing where they have as many each.
+// Returns the layers of each part if flags name them; empty if all parts have equally many.
 std::vector<int> layers_of(Flags& flags, int pipeline, int chunks) {
   constexpr const char* kLayout = "pipeline-model-parallel-layout";
   if (flags.has(kLayout)) {
@@ -395,7 +395,7 @@ void read_layout(Flags& flags, Settings& settings) {
                "is " + std::to_string(shared) + ": expected a divisor of num-experts, which is " +
                    (experts ? std::to_string(all_experts) : "not given"));
   }
-  // As many ranks share an expert as share a layer, unless it is said.
+  // The default of expert-tensor-parallel-size is the tensor size.
   if (experts && tensor > 1 && !flags.has("expert-tensor-parallel-size")) {
     parallel["expert_tensor"] = tensor;
   }
@@ -439,7 +439,7 @@ void read_step(Flags& flags, Settings& settings) {
   }
   settings.global_batch = flags.size("global-batch-size", 0, kMostSamples);
   const bool grows = flags.has("rampup-batch-size") || flags.has("step-batch-size-schedule");
-  // A micro-batch a rank is a step where nothing else is said.
+  // The default step is one micro-batch per rank.
   if (settings.global_batch == 0 && flags.has("micro-batch-size") && !grows) {
     settings.micro_batches = 1;
   }
@@ -492,7 +492,7 @@ void read_exchange(Flags& flags, Settings& settings) {
   settings.strategy = {{"dialect", "megatron"}, {"config", std::move(config)}};
 }
 
-// What is left: not evaluated, without effect, or not known.
+// Notes the remaining flags: not evaluated, without effect, or not known.
 void tell_the_rest(Flags& flags, Settings& settings) {
   std::vector<std::string> left_out, unknown;
   if (flags.has("fp4-format") && !is_off(flags.value("fp4-format"))) {
@@ -523,7 +523,7 @@ void tell_the_rest(Flags& flags, Settings& settings) {
   }
 }
 
-// By today's names, of which those that are given win.
+// Returns the flags by today's names. A flag that is given by today's name wins.
 Json by_names_of_today(const Json& given) {
   Json flags = Json::object();
   for (const auto& [name, value] : given.items()) {
@@ -537,7 +537,7 @@ Json by_names_of_today(const Json& given) {
   return flags;
 }
 
-// "pretrain_t5.py": the model that a script of that name trains, where that is no GPT.
+// Returns the model that a script such as "pretrain_t5.py" trains if it is no GPT, else empty.
 std::string other_model(const std::string& script) {
   static const std::map<std::string, std::string> models{{"bert", "BERT"},
                                                          {"t5", "T5"},
@@ -578,7 +578,7 @@ Settings of_megatron(const Json& given, const std::string& file, const std::stri
     const std::string why = is_off(value) ? "" : megatron_refusal(name, value);
     if (!why.empty()) flags.fail(name, why);
   }
-  // What Megatron does where that makes the layers even is done here too.
+  // Layers are spread like this here too, if that makes them even.
   for (const char* name : kCounted) flags.on(name);
   Settings settings;
   settings.framework = "Megatron";

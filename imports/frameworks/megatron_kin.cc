@@ -1,5 +1,5 @@
-// Frameworks whose models are Megatron's: NeMo's megatron_gpt_config.yaml and gpt-neox' YAML.
-// Sources: NVIDIA/NeMo 000316c8 (megatron_base_model.py), apex (distributed_fused_adam.py),
+// Frameworks with Megatron's models: NeMo's megatron_gpt_config.yaml and gpt-neox' YAML. Sources:
+// NVIDIA/NeMo 000316c8 (megatron_base_model.py), apex (distributed_fused_adam.py),
 // EleutherAI/gpt-neox (neox_arguments/arguments.py, neox_args.py, deepspeed_args.py).
 #include <algorithm>
 #include <array>
@@ -105,7 +105,7 @@ void take_nemo_exchange(const Json& model, const std::string& file, Json& flags,
   flags["ddp-bucket-size"] = keys.size("grad_allreduce_chunk_size_mb", kUsual) * kElementsPerMb;
 }
 
-// gpt-neox takes dashes for underscores, one by one.
+// Returns the keys with underscores for dashes, as gpt-neox takes them one by one.
 Json neox_keys(const Json& yaml) { return with_underscores(yaml); }
 
 void take_neox_model(const Keys& keys, Json& flags, std::vector<std::string>& said) {

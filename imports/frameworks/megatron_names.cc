@@ -14,8 +14,8 @@
 namespace syncline::job::frameworks {
 namespace {
 
-// Of launchers, Megatron-DeepSpeed, Megatron-Bridge and earlier versions, beside what the package
-// lists: without effect on a step, and those that change its time.
+// Flags that the package's own list lacks: of launchers, Megatron-DeepSpeed, Megatron-Bridge and
+// earlier versions. kOthers have no effect on a step, kOthersLeftOut change its time.
 constexpr std::string_view kOthers =
     "DDP-impl abort-on-unmet-fused-kernel-constraints align-grad-reduce "
     "async-tensor-model-parallel-allreduce barrier-with-l1-time barrier-with-level-1-timing "
@@ -43,7 +43,7 @@ constexpr std::string_view kOthersLeftOut =
     "use-legacy-models zero-allgather-bucket-size zero-contigious-gradients "
     "zero-reduce-bucket-size zero-stage";
 
-// What other values than these change.
+// A flag's usual values: any other value changes the step.
 struct Usual {
   std::string_view name;
   std::array<std::string_view, 4> values;
@@ -60,7 +60,7 @@ constexpr Usual kUsual[]{{"attention-backend", {"auto", "flash", "fused", "AttnB
                          {"softmax-type", {"vanilla", "", "", ""}},
                          {"transformer-impl", {"transformer_engine", "", "", ""}}};
 
-// With them the model, or what the ranks do, is another one.
+// A flag that makes it another job: another model, or other work of the ranks.
 struct Refused {
   std::string_view name;
   std::string_view why;

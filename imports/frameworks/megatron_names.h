@@ -8,17 +8,17 @@
 
 namespace syncline::job::frameworks {
 
-// Whether Megatron has such a flag, or whoever launches it: by the package's own list
-// (formats/dialect/framework_keys.h) and older ones here.
+// Returns true if Megatron or one of its launchers has this flag, by the package's own list
+// (formats/dialect/framework_keys.h) and older names here.
 bool megatron_known(std::string_view name);
 
-// Whether a flag with this value changes a step's time, and has no model here.
+// Returns true if a flag with this value changes a step's time and is not modelled.
 bool megatron_left_out(std::string_view name, const Json& value);
 
-// Why a flag with this value is refused: with it the job is another one. Empty: it is not.
+// Returns why a flag with this value is refused: it makes another job. Empty: it is not refused.
 std::string megatron_refusal(std::string_view name, const Json& value);
 
-// Today's name of a flag that was renamed; the name itself where it was not.
+// Returns today's name of a renamed flag, else the name itself.
 std::string megatron_name_today(const std::string& name);
 
 }  // namespace syncline::job::frameworks

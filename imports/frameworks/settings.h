@@ -81,8 +81,8 @@ bool marks_megatron(const Json& flags);
 // Reads Megatron's flags. `script`: the program that takes them, if known.
 Settings of_megatron(const Json& flags, const std::string& file, const std::string& script = "");
 
-// Megatron's own YAML: keys of nested mappings become flags; names of the configuration become
-// Megatron's flags.
+// Reads Megatron's own YAML: keys of nested mappings become flags; names of the configuration
+// become Megatron's flags.
 bool is_megatron_yaml(const Json& yaml);
 Json flags_of_yaml(const Json& yaml);
 // Reads Megatron-Bridge's run_config.yaml, section by section. Notes ignored parts in `said`.

@@ -20,11 +20,11 @@ std::string with_dashes_inside(std::string name) {
   return name;
 }
 
-// One of the configuration's names as the flag that says the same.
+// Sets the flag that corresponds to one of the configuration's names.
 void set_field(std::string name, const Json& value, Json& flags) {
   name = with_dashes_inside(std::move(name));
   if (value.is_null() || name.empty()) return;
-  // Ten times what Megatron has; each is looked for among all others.
+  // Ten times the number of Megatron's flags; each is looked up among all others.
   constexpr std::size_t kMostFlags = 5000;
   if (flags.size() >= kMostFlags) throw InputError("more than 5000 settings");
   const auto as = [&](const char* flag, const Json& given) { flags[flag] = given; };
@@ -47,13 +47,13 @@ void set_field(std::string name, const Json& value, Json& flags) {
   if (name == "num-query-groups" && !flags.contains("group-query-attention")) {
     flags["group-query-attention"] = true;
   }
-  // Of both names, false is the default's.
+  // False is only the default of these names: a flag that another name has set stays.
   if (name == "swiglu" && value == false && flags.contains(name)) return;
   if (name == "group-query-attention" && value == false && flags.contains(name)) return;
   flags[name] = value;
 }
 
-// A section's values that are numbers, words and lists; `as`: its own names and the flags for them.
+// Sets flags from a section's numbers, words and lists. `as`: its own names and their flags.
 void take_section(const Json& section,
                   std::initializer_list<std::pair<const char*, const char*>> as, Json& flags) {
   for (const auto& [name, value] : section.items()) {
@@ -74,7 +74,7 @@ void set_reduction(const Json& in_fp32, Json& flags) {
   flags[in_fp32 == true ? "accumulate-allreduce-grads-in-fp32" : "grad-reduce-in-bf16"] = true;
 }
 
-// Its own words win over what model, optimizer and ddp say.
+// Sets the formats by mixed_precision, which wins over model, optimizer and ddp.
 void take_mixed_precision(const Json& given, const std::string& file, Json& flags) {
   if (given.is_string()) {
     const std::string name = given.get<std::string>();
@@ -108,7 +108,7 @@ void take_mixed_precision(const Json& given, const std::string& file, Json& flag
 }
 
 void take_model(const Json& model, Json& flags) {
-  // Of the configuration's own defaults those that are not the flags'.
+  // Defaults of the configuration that differ from those of the flags.
   if (!model.contains("share_embeddings_and_output_weights")) {
     flags["untie-embeddings-and-output-weights"] = false;
   }
@@ -120,7 +120,7 @@ void take_model(const Json& model, Json& flags) {
   if (model.value("should_pad_vocab", Json(true)) == false && flags.contains("vocab-size")) {
     flags["padded-vocab-size"] = flags["vocab-size"];
   }
-  // What interleaving takes where nothing else is said.
+  // The number of stages is the default of this flag.
   const char* group = "microbatch-group-size-per-vp-stage";
   const Json stages = flags.value("pipeline-model-parallel-size", Json(1));
   if (flags.contains(group) && flags[group] == stages) flags.erase(group);

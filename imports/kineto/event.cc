@@ -19,7 +19,7 @@ std::string_view without_quotes(std::string_view token) {
   return token;
 }
 
-// Old torches write numbers as strings ("stream 7").
+// Reads a number, in old torches a string ("stream 7").
 std::int64_t integer(std::string_view token, std::int64_t otherwise) {
   token = without_quotes(token);
   token.remove_prefix(std::min(token.find_first_of("-0123456789"), token.size()));
@@ -28,7 +28,7 @@ std::int64_t integer(std::string_view token, std::int64_t otherwise) {
   return error == std::errc() ? value : otherwise;
 }
 
-// Microseconds with up to three digits that count; exactly, as dates are too long for a double.
+// Reads microseconds to three decimals, exactly: dates are too long for a double.
 Nanoseconds nanoseconds(std::string_view token) {
   constexpr std::int64_t kMost = 4'000'000'000'000'000;  // microseconds: a century
   token = without_quotes(token);
@@ -62,7 +62,7 @@ bool same(std::string_view a, std::string_view lower) {
       a, lower, {}, [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
 }
 
-// The device of libkineto's categories for what is neither CUDA nor ROCm; empty: none of those.
+// Returns the accelerator of libkineto's categories, neither CUDA nor ROCm; empty: no such one.
 std::string_view accelerator_of(std::string_view word) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"mtia_", "MTIA"},
@@ -88,7 +88,7 @@ Category category_of(std::string_view word) {
   return Category::kOther;
 }
 
-// A list of shapes; where a tensor list stands among them, its shapes one after the other.
+// Reads a list of shapes. A tensor list among them adds its shapes one after the other.
 void read_shapes(ondemand::array list, std::vector<std::vector<std::int64_t>>& shapes, int depth) {
   std::vector<std::int64_t> shape;
   bool lists = false;
@@ -119,7 +119,7 @@ std::string text(ondemand::value value) {
   return std::string(std::string_view(value));
 }
 
-// "[0, 1, 2]", "[0, 1, ..., ...]", or the same as a list.
+// Reads "[0, 1, 2]", "[0, 1, ..., ...]", or the same as a list.
 void read_ranks(ondemand::value value, Event& event) {
   constexpr std::size_t kMostRanks = 1U << 20;
   if (value.type() == ondemand::json_type::array) {
@@ -198,7 +198,7 @@ void clear(Event& event) {
   }
 }
 
-// Whether an event of the host may say anything of synchronisation.
+// Returns true if an event of the host can concern synchronisation.
 bool matters(std::string_view name) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
   return name.starts_with("nccl:") || name.starts_with("gloo:") || name.starts_with("c10d::") ||
@@ -219,7 +219,7 @@ bool needed(const Event& event, bool named) {
   return event.category != Category::kPython || !named;
 }
 
-// False: what is read already says that the rest does not matter.
+// Reads an event; false: the fields so far show that the rest does not matter.
 bool read_fields(ondemand::object object, Event& event) {
   bool timed = false;
   bool lasting = false;
@@ -257,7 +257,7 @@ bool read_fields(ondemand::object object, Event& event) {
     }
     if (of_a_category && !needed(event, named)) return false;
   }
-  // As HTA does: what does not last, or is of no category, is no work.
+  // As in HTA, events without a duration or a category are no work.
   return timed && lasting && of_a_category && named;
 }
 
@@ -267,8 +267,8 @@ bool read_text(ondemand::parser& parser, std::string_view text, Event& event) {
   return read_fields(document.get_object(), event);
 }
 
-// libkineto writes a group without a description with nothing behind the colon. With one, and room
-// for the parser behind it; empty: that is not what is wrong.
+// Returns the text with an empty description, and padding for the parser: libkineto writes a group
+// without one as a colon and no value. Empty: the fault is another.
 std::string mended(std::string_view text) {
   constexpr std::string_view kKey = "\"Process Group Description\":";
   const std::size_t at = text.find(kKey);

@@ -17,7 +17,7 @@
 namespace syncline::job::kineto {
 namespace {
 
-// What one file tells: the steps of one rank.
+// Content of one file: the steps of one rank.
 struct RankRead {
   Observed observed;  // of this file alone: one rank
   std::optional<int> rank;
@@ -41,7 +41,7 @@ std::vector<std::int64_t> gradient_exchanges(const DerivedStep& derived) {
   return elements;
 }
 
-// Those with as many gradients and passes as most steps have, and one first step less where DDP had
+// Keeps the steps with the usual numbers of gradients and passes, without the first one if DDP had
 // not yet rebuilt its buckets.
 void leave_out_unusual(std::vector<DerivedStep>& steps, std::vector<std::string>& notes) {
   const std::vector<int> partial = leave_out_odd(steps, [](const DerivedStep& derived) {
@@ -163,8 +163,8 @@ void note_passes(const DerivedStep& typical, int accumulation, std::vector<std::
   }
 }
 
-// Throws InputError, naming the file and what to record instead, for what is no data-parallel
-// training on GPUs or tells too little.
+// Reads one file. Throws InputError, with the file and how to record it instead, if it is no
+// data-parallel training on GPUs or tells too little.
 RankRead read_rank(const std::string& path) {
   const Trace trace = read_trace(path);
   RankRead read;
@@ -267,7 +267,7 @@ bool match_step(Observed& observed, int number, bool typical) {
   return agreed;
 }
 
-// Without a word on groups there is one: the world.
+// Sets the ranks of exchanges without a known group: the world.
 void group_all(Observed& observed) {
   for (Rank& rank : observed.ranks) {
     for (Step& step : rank.steps) {
@@ -278,7 +278,7 @@ void group_all(Observed& observed) {
   }
 }
 
-// Throws InputError for ranks that stand there twice or belong to jobs of different sizes.
+// Joins the ranks of one job. Throws InputError if a rank appears twice or the jobs' sizes differ.
 // Requires at least one.
 Observed join(std::vector<RankRead> ranks) {
   put_in_order(ranks);
@@ -321,7 +321,7 @@ Observed join(std::vector<RankRead> ranks) {
   return observed;
 }
 
-// The events may begin far behind the head: process groups of large jobs come before them.
+// Returns true for a trace. Its events may begin after the head, as those of large jobs do.
 bool recognises(const Head& head) {
   const auto has = [&](std::string_view key) { return head.bytes.find(key) != std::string::npos; };
   const std::size_t begin = head.bytes.find_first_not_of(" \t\r\n");

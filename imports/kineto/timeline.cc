@@ -14,8 +14,8 @@ std::vector<HostSpan> of_kind(const Trace& trace, std::initializer_list<Host> ki
   return spans;
 }
 
-// A correlation may stand there twice (counters begin again): the latest call before the work is
-// its own, or where clocks disagree the first.
+// Returns the launch of this work. A correlation may appear twice (counters begin again): the
+// latest call before the work is its own, or the first one if clocks disagree.
 const KernelLaunch* launch_of(const Trace& trace, const DeviceEvent& event) {
   if (event.correlation < 0) return nullptr;
   const auto behind = std::ranges::upper_bound(
@@ -28,9 +28,9 @@ const KernelLaunch* launch_of(const Trace& trace, const DeviceEvent& event) {
   return is_its(behind) ? &*behind : nullptr;
 }
 
-// Which work of a device was launched before the profile began: its stream runs it ahead of all
-// that has a launch, or it starts before the host's first one. Where launches are lost among others
-// nothing tells.
+// Device work that was launched before the profile began: its stream runs it ahead of all work with
+// a launch, or it starts before the host's first launch. The first rule does not hold for a stream
+// that lost later launches.
 class Before {
  public:
   explicit Before(const Trace& trace) {
@@ -77,7 +77,7 @@ Item item_of(const DeviceEvent& event, const KernelLaunch* launch) {
   return item;
 }
 
-// What one source does not tell, the other does.
+// Fills the gaps of a message from another source.
 void complete(TracedMessage& message, const TracedMessage& other) {
   if (!message.told && !other.kind.empty()) message.kind = other.kind;
   message.told = message.told || !other.kind.empty();
@@ -100,9 +100,9 @@ TracedMessage message_at(const Trace& trace, const SpanIndex& calls, const Item&
   return message;
 }
 
-// Collectives that left no kernel: gloo's last from the call to the completion; NCCL's, of which
-// the trace holds the calls alone, have no time. Calls nest (c10d::, record_param_comms, nccl:):
-// the outermost stands for all.
+// Returns collectives that left no kernel. Gloo's last from the call to the completion; NCCL's have
+// no time, as the trace holds only their calls. Calls nest (c10d::, record_param_comms, nccl:): the
+// outermost counts for all.
 std::vector<TracedCollective> collectives_of_calls(const Trace& trace, const SpanIndex& calls) {
   std::vector<TracedCollective> found;
   bool backends = false;
@@ -121,14 +121,14 @@ std::vector<TracedCollective> collectives_of_calls(const Trace& trace, const Spa
     backends = backends || !collective.message.backend.empty();
     found.push_back(std::move(collective));
   }
-  // Where a backend names its own, c10d's calls on other threads are the same once more.
+  // If a backend names its own calls, c10d's calls on other threads are duplicates.
   std::erase_if(found,
                 [&](const TracedCollective& c) { return backends && c.message.backend.empty(); });
   return found;
 }
 
-// Kernels whose launches the trace lost (cooperative ones on AMD, say) belong to the calls that no
-// other kernel belongs to, in order, where there are as many.
+// Assigns kernels without a traced launch (cooperative ones on AMD, say) to the calls without a
+// kernel, in order, if their numbers are equal.
 void find_lost_calls(std::vector<TracedCollective>& collectives,
                      std::vector<TracedCollective> calls) {
   std::vector<TracedCollective*> lost;
@@ -172,7 +172,7 @@ std::vector<StepWindow> profiler_steps(const Trace& trace) {
   return windows;
 }
 
-// Cut at these times; what is before the first and behind the last belongs to a step too.
+// Cuts at these times; time before the first and after the last belongs to a step too.
 std::vector<StepWindow> cut_at(const std::vector<Nanoseconds>& times) {
   std::vector<StepWindow> windows;
   Nanoseconds start = -kFar;
@@ -229,11 +229,11 @@ std::vector<StepWindow> folded(const std::vector<StepWindow>& windows,
     }
     open = !synchronises(window);
   }
-  if (open) steps.pop_back();  // its exchange lies behind the end of the trace
+  if (open) steps.pop_back();  // its exchange lies after the end of the trace
   return steps;
 }
 
-// The engine's call, and the node that it holds.
+// Joins the engine's call and the node that it holds.
 Arrival arrival_of(const HostSpan& call, const SpanIndex& nodes) {
   Arrival arrival{call.start, call.start, call.end, call.thread, -1};
   const auto node = std::ranges::lower_bound(
@@ -246,8 +246,8 @@ Arrival arrival_of(const HostSpan& call, const SpanIndex& nodes) {
   return arrival;
 }
 
-// Parameters that the loss does not depend on arrive without a gradient, and on the thread that
-// called backward(), as no device owns them.
+// Removes arrivals without a gradient: parameters that the loss does not depend on. They are on the
+// thread that called backward(), as no device owns them.
 void leave_out_undefined(const Trace& trace, std::vector<Arrival>& arrivals) {
   const auto drives = [](const HostSpan& span) {
     return span.kind == Host::kStep || span.kind == Host::kOptimizer || span.kind == Host::kForward;
@@ -360,7 +360,7 @@ void TraceTimeline::find_busy(const Trace& trace) {
   for (const DeviceEvent& event : trace.device) {
     if (event.device == device) all.emplace_back(event.start, event.end);
   }
-  // Those of the host, gloo's, are not among the device's.
+  // Collectives of the host (gloo's) are not among the device's events.
   for (const TracedCollective& collective : collectives) {
     if (!collectives_on_device) all.emplace_back(collective.start, collective.end);
   }

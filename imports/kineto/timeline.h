@@ -1,5 +1,5 @@
-// A trace put in order: what ran on the compute stream of the GPU that trains, which collectives
-// ran beside it, and from which thread the host launched each (by correlation).
+// A trace in order: the compute stream of the GPU that trains, the collectives that overlap it, and
+// the host's thread that launched each (by correlation).
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace syncline::job::kineto {
 struct Item {
   Nanoseconds start = 0;  // on the device
   Nanoseconds end = 0;
-  Nanoseconds launched = 0;  // the host's call begins; start, where the trace does not hold it
+  Nanoseconds launched = 0;  // the host's call begins; `start` if the trace does not hold it
   Nanoseconds returned = 0;  // and returns
   int thread = -1;           // of the call; -1: unknown
   Bytes bytes = 0;           // of a copy
@@ -30,7 +30,7 @@ struct TracedCollective : Item {
 
 inline Seconds seconds(Nanoseconds time) { return 1e-9 * static_cast<double>(time); }
 
-// Those whose time is from `from` on and before `to`; by that time they stand in order.
+// Returns the pieces with `time` in [from, to). Requires pieces in order of `time`.
 template <typename Piece, typename Owner>
 std::span<const Piece> of_window(const std::vector<Piece>& pieces, Nanoseconds from, Nanoseconds to,
                                  Nanoseconds Owner::*time) {
@@ -38,7 +38,7 @@ std::span<const Piece> of_window(const std::vector<Piece>& pieces, Nanoseconds f
   return {first, std::ranges::lower_bound(first, pieces.end(), to, {}, time)};
 }
 
-// As a step has it, in seconds from `begin` on; its gradients and its waiting are not known here.
+// Returns a collective as a step has it, in seconds from `begin` on, without gradients and waiting.
 ObservedExchange exchange_of(const TracedCollective& collective, Nanoseconds begin);
 
 // Spans of the host of one kind, asked by thread and time.
@@ -47,9 +47,9 @@ class SpanIndex {
   SpanIndex() = default;
   explicit SpanIndex(std::vector<HostSpan> spans);
 
-  // The innermost span on that thread around that time; null: none.
+  // Returns the innermost span on that thread around that time; null: none.
   const HostSpan* around(int thread, Nanoseconds time) const;
-  // All of them, the innermost first. At most a handful nest.
+  // Returns all of them, the innermost first. At most a handful nest.
   std::vector<const HostSpan*> all_around(int thread, Nanoseconds time) const;
   const std::vector<HostSpan>& spans() const { return spans_; }  // by thread, then start
 
@@ -60,10 +60,10 @@ class SpanIndex {
 struct TraceTimeline {
   explicit TraceTimeline(const Trace& trace);
 
-  // Those that the host launched from `from` on and before `to`, in the device's order.
+  // Returns items that the host launched in [from, to), in the device's order.
   std::vector<Item> computed(Nanoseconds from, Nanoseconds to) const;
   std::vector<TracedCollective> exchanged(Nanoseconds from, Nanoseconds to) const;
-  // Time in which nothing runs: no kernel, copy or collective, on whichever stream.
+  // Returns the time without a kernel, copy or collective on any stream.
   Nanoseconds idle(Nanoseconds from, Nanoseconds to) const;
 
   int device = 0;                      // the GPU that trains: the one with most kernels
@@ -85,28 +85,28 @@ struct TraceTimeline {
 
  private:
   void find_busy(const Trace& trace);
-  // From when to when something runs: one behind the other, with time between them.
+  // Spans of activity, in order, with idle time between them.
   std::vector<std::pair<Nanoseconds, Nanoseconds>> busy_;
 };
 
-// The steps of a trace: from where to where the host launched what belongs to each.
+// The steps of a trace: the host's time from the launch of their first work to the last.
 
 // AccumulateGrad of one gradient.
 struct Arrival {
   Nanoseconds start = 0;    // the host begins to take it
-  Nanoseconds settled = 0;  // what was launched until here may have produced it
+  Nanoseconds settled = 0;  // work launched until here may have produced it
   Nanoseconds end = 0;
   int thread = 0;
   int tensor = -1;  // place in Trace::tensors
 };
 
-// By start. Where torch tells the engine's call and the node in it, both are one arrival.
+// Returns arrivals by start. The engine's call and the node in it are one, if torch tells both.
 std::vector<Arrival> arrivals_of(const Trace& trace);
 
-// All-reduces of gradients of a plain data-parallel job: those that the reducer's hooks launched,
-// inside an arrival; where there are none of those, all behind a step's first arrival (by hand
-// behind the backward pass; by torches that tell no engine calls). SyncBatchNorm has others,
-// between arrivals.
+// Marks the gradients' all-reduces of a plain data-parallel job: those that the reducer's hooks
+// launched, inside an arrival. Without any, all after a step's first arrival count (by hand after
+// the backward pass; by torches that record no engine calls). SyncBatchNorm has others, between
+// arrivals.
 void mark_gradient_exchanges(TraceTimeline& timeline, const std::vector<Arrival>& arrivals);
 
 struct StepWindow {
@@ -115,20 +115,20 @@ struct StepWindow {
   Nanoseconds end = 0;
   bool marked = true;  // by the profiler, so that its length is the host's
   int profiled = 1;    // ProfilerSteps in it: those without an exchange are joined to the next
-  // Of the host, where the step behind it begins and ends; both 0: none was recorded.
+  // Host's time at which the next step begins and ends; both 0: none was recorded.
   Nanoseconds next_start = 0;
   Nanoseconds next_end = 0;
 };
 
-// ProfilerStep#N; without them the host's time is cut behind every Optimizer.step, else in front
-// of every DistributedDataParallel.forward, else it is one step. Windows without an arrival are
-// left out and named in `notes`; those that do not exchange although others do are folded into the
-// next one that does.
+// Returns the windows of ProfilerStep#N. Without them the host's time is cut after every
+// Optimizer.step, else before every DistributedDataParallel.forward, else it is one step. Windows
+// without an arrival are left out and named in `notes`; those that do not exchange although others
+// do are folded into the next one that does.
 std::vector<StepWindow> windows_of(const Trace& trace, const TraceTimeline& timeline,
                                    const std::vector<Arrival>& arrivals,
                                    std::vector<std::string>& notes);
 
-// "3, 5, 6".
+// Returns "3, 5, 6".
 std::string listed(const std::vector<int>& numbers);
 
 }  // namespace syncline::job::kineto

@@ -27,8 +27,8 @@ std::string lower_letters(std::string_view name) {
   return letters;
 }
 
-// torch's words (c10's toString, record_shapes' types, NCCL's suffixes). A type that the scenarios
-// have no word for is carried as the one of its width: what counts is how many bytes travel.
+// Returns the type for torch's words (c10's toString, record_shapes' types, NCCL's suffixes). A
+// type that scenarios have no word for becomes the one of its width: only the bytes count.
 std::optional<DType> dtype_of(std::string_view word) {
   constexpr std::pair<DType, std::string_view> kWords[] = {
       {DType::kFp16, "half c10half f16 float16 short"},
@@ -45,8 +45,8 @@ std::optional<DType> dtype_of(std::string_view word) {
   return std::nullopt;
 }
 
-// The type in a kernel's name: ncclKernel_AllReduce_RING_LL_Sum_float(...),
-// ncclDevKernel_AllReduce_Sum_f32_RING_LL(...). Broadcasts say int8_t whatever they carry.
+// Returns the type in a kernel's name: ncclKernel_AllReduce_RING_LL_Sum_float(...),
+// ncclDevKernel_AllReduce_Sum_f32_RING_LL(...). Broadcasts say int8_t for any type.
 std::optional<DType> kernel_dtype(std::string_view name) {
   name = name.substr(0, name.find('('));
   std::size_t begin = name.find("_Sum_");
@@ -57,7 +57,7 @@ std::optional<DType> kernel_dtype(std::string_view name) {
   return dtype_of(name.substr(0, name.find('_')));
 }
 
-// No count is believed that no memory holds: 0 then, as where it is not told.
+// Largest credible count of elements, for any memory; larger ones become 0, as if not told.
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
 
 std::int64_t believed(std::int64_t count) { return count < 0 || count > kMost ? 0 : count; }
@@ -71,7 +71,7 @@ std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
   return product;
 }
 
-// The tensors that a scatter or gather takes in and gives, whichever stands first.
+// Sets the sizes of the tensors that a scatter or gather takes and gives, in either order.
 TracedMessage sized_by_shapes(const Event& event, TracedMessage message) {
   std::int64_t least = kMost;
   for (const auto& shape : event.shapes) {
@@ -140,7 +140,7 @@ std::optional<Host> host_kind(std::string_view name) {
   return std::nullopt;
 }
 
-// Kernels that send tokens to experts and back; where they run tells their names alone.
+// Returns true for kernels that send tokens to experts and back; only their names tell it.
 bool of_deep_ep(std::string_view name) {
   return has(name, "deep_ep") || has(name, "internode::") || has(name, "intranode::");
 }
@@ -214,7 +214,7 @@ class Collector {
     trace_.host.push_back(span);
   }
 
-  // What lasts long enough to be told of.
+  // Adds host work that lasts long enough to be named.
   void add_named() {
     constexpr Nanoseconds kTold = 100'000;
     if (event_.duration < kTold) return;
@@ -258,7 +258,7 @@ class Collector {
     trace_.device.push_back(event);
   }
 
-  // The place of the event's group among those that are told; -1: it tells none.
+  // Returns the place of the event's group among those known; -1: it names no group.
   int note_group() {
     if (event_.group.empty() && event_.group_size <= 0 && event_.group_ranks.empty()) return -1;
     ToldGroup told;
@@ -328,7 +328,7 @@ std::optional<int> count(const Json& object, const char* key) {
   return static_cast<int>(value);
 }
 
-// torch leaves the ranks of a group out where they are all.
+// Returns the groups of pg_config. torch leaves the ranks of a group out if they are all.
 std::vector<ToldGroup> configured_groups(const Json& info) {
   std::vector<ToldGroup> groups;
   const auto list = info.find("pg_config");

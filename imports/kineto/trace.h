@@ -1,7 +1,7 @@
-// What is kept of a PyTorch Kineto trace (libkineto's output_json.cpp; torch.profiler's
-// export_chrome_trace): the events that tell how a step was synchronised, of every dialect since
-// torch 1.8 in one form. Times are integer nanoseconds of the file's own clock, as a double loses
-// them beside a date.
+// Content of a PyTorch Kineto trace (libkineto's output_json.cpp; torch.profiler's
+// export_chrome_trace): the events of a step's synchronisation, of every dialect since torch 1.8 in
+// one form. Times are integer nanoseconds of the file's own clock: a double would lose them in a
+// date.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,10 @@ inline constexpr Nanoseconds kFar = std::numeric_limits<Nanoseconds>::max();  //
 enum class Host : std::uint8_t {
   kStep,           // ProfilerStep#N
   kForward,        // DistributedDataParallel.forward
-  kNamed,          // what may fill the time between steps: a batch is loaded, a value read back, a
+  kNamed,          // possible work between steps: a batch is loaded, a value read back, a
                    // range that the user named
   kOptimizer,      // Optimizer.step#...
-  kGradient,       // evaluate_function: AccumulateGrad, where torch tells it (from 1.10 or so)
+  kGradient,       // evaluate_function: AccumulateGrad, if torch tells it (from 1.10 or so)
   kEngine,         // evaluate_function: of any other node
   kAccumulate,     // AccumulateGrad itself
   kCopyIn,         // gradient -> bucket
@@ -50,7 +50,7 @@ struct KernelLaunch {
   std::int64_t correlation = 0;
   Nanoseconds start = 0;
   Nanoseconds end = 0;
-  std::int64_t bytes = 0;  // of a copy, where the call tells them (AMD)
+  std::int64_t bytes = 0;  // of a copy, if the call tells them (AMD)
   int thread = 0;
 };
 
@@ -63,11 +63,11 @@ struct DeviceEvent {
   std::int64_t bytes = 0;  // of a copy
   std::int64_t stream = 0;
   int device = 0;
-  int message = -1;  // place in Trace::messages, where its name or metadata says collective
+  int message = -1;  // place in Trace::messages, if its name or metadata says collective
   TracedWork work{};
 };
 
-// What an event says of a tensor.
+// An event's facts about a tensor.
 struct TracedTensor {
   std::vector<std::int64_t> shape;
   std::optional<DType> dtype;
@@ -75,7 +75,7 @@ struct TracedTensor {
   bool undefined = false;     // told to be none: no shape and no type
 };
 
-// What a trace says of a group of ranks, wherever it does.
+// A trace's facts about a group of ranks, from all its places.
 struct ToldGroup {
   std::string name;         // as torch numbers it; empty: its size alone is told
   std::string description;  // "TENSOR_MODEL_PARALLEL_GROUP", "mesh_tp"; empty: none
@@ -85,22 +85,22 @@ struct ToldGroup {
   bool lies = false;        // it is told twice, and otherwise
 };
 
-// What an event says of a collective; several events say something of the same one.
+// An event's facts about a collective; several events may describe the same one.
 struct TracedMessage {
   std::string kind;           // "all_reduce", ...; empty: not told
   std::string group;          // of ranks, as torch names it
   int place = -1;             // of that group in Trace::groups
-  std::string backend;        // "nccl", "gloo", where its name begins so
+  std::string backend;        // "nccl", "gloo", if its name begins so
   int ranks = 0;              // 0: not told
-  std::int64_t elements = 0;  // the larger of what goes in and what comes out; 0: not told
-  std::int64_t given = 0;     // what a rank gives and gets, likewise
+  std::int64_t elements = 0;  // the larger of input and output; 0: not told
+  std::int64_t given = 0;     // elements that a rank gives; `got`: receives; 0: not told
   std::int64_t got = 0;
   std::optional<DType> dtype;
-  bool told = false;  // the kind stands in the event's metadata, not in its name alone
+  bool told = false;  // the event's metadata has the kind, not only its name
 };
 
-// "all_reduce" of "allreduce_", "nccl:all_reduce", "ncclDevKernel_AllReduce_Sum_f32_RING_LL" and
-// the like; empty where it names no collective.
+// Returns "all_reduce" for "allreduce_", "nccl:all_reduce",
+// "ncclDevKernel_AllReduce_Sum_f32_RING_LL" and the like; empty if it names no collective.
 std::string collective_kind(std::string_view name);
 
 struct Trace {
@@ -121,15 +121,15 @@ struct Trace {
   std::size_t operators = 0;            // events of the host that are operators, kept or not
   std::size_t damaged = 0;              // events that could not be read and were left out
   std::vector<std::string> optimizers;  // their classes: "AdamW"
-  std::vector<std::string> sharded;     // whose names stand in it: "FSDP", "DeepSpeed", "Megatron"
-  std::vector<std::string> parallel;    // whose names say that ranks share one model: "DeepEP"
+  std::vector<std::string> sharded;     // sharding libraries: "FSDP", "DeepSpeed", "Megatron"
+  std::vector<std::string> parallel;    // libraries that share a model among ranks: "DeepEP"
   std::string accelerator;              // neither CUDA's nor ROCm's, that worked: "MTIA"; or none
   std::size_t accelerated = 0;          // its events
   bool paddle = false;                  // PaddlePaddle's profiler wrote it
 };
 
 // Reads a file in one go, in memory that does not grow with the events that are not kept. Throws
-// InputError, naming the file, where it is no JSON, is cut off, or is a bare list of events.
+// InputError, naming the file, if it is no JSON, is cut off, or is a bare list of events.
 Trace read_trace(const std::string& path);
 
 // One event of traceEvents, read as far as this importer needs it.
@@ -150,7 +150,7 @@ struct Event {
   bool annotation = false;  // a range that torch or the user named
   std::string accelerator;  // kAccelerator: "MTIA"
   std::string name;
-  std::string process;  // pid and tid as they stand there, without quotes
+  std::string process;  // pid and tid as written there, without quotes
   std::string thread;
   Nanoseconds start = 0;
   Nanoseconds duration = 0;
@@ -174,27 +174,27 @@ struct Event {
 
 enum class EventReading { kRead, kSkipped, kDamaged };
 
-// kBehind bytes behind the text may be read. kSkipped: an event that is not needed, of which
-// `event` may hold a part (its category and name among it where they were read).
+// Reads an event; kBehind bytes after the text may be read. kSkipped: the event is not needed, and
+// `event` may hold a part of it, such as category and name.
 EventReading read_event(std::string_view text, Event& event);
 
-// A trace's JSON cut into the values that matter, in bounded memory: each event of `traceEvents`
-// and each other member of the object around them. Only brackets and strings are looked at; what
-// is inside is the reader's.
+// A trace's JSON cut into its values, in bounded memory: each event of `traceEvents` and each other
+// member of the object around them. Only brackets and strings are examined; the reader parses the
+// values.
 
-// How many bytes may be read (their values do not matter) behind every slice: simdjson's need.
+// Bytes of any value that may be read after every slice: simdjson's need.
 inline constexpr std::size_t kBehind = 64;
 
 struct Slices {
-  // One element of traceEvents. kBehind bytes behind it may be read.
+  // Receives one element of traceEvents. kBehind bytes after it may be read.
   std::function<void(std::string_view event)> event;
-  // Any other member of the object.
+  // Receives any other member of the object.
   std::function<void(std::string_view key, std::string_view value)> member;
 };
 
-// Of a file that is plain, packed by gzip, or several gzip files one after the other. Throws
-// InputError, naming the file, where it cannot be opened, is no JSON object or ends too early, or
-// its packing is damaged.
+// Cuts a file that is plain, packed by gzip, or several gzip files one after the other. Throws
+// InputError, naming the file, if it cannot be opened, is no JSON object or ends too early, or its
+// packing is damaged.
 void cut(const std::string& path, const Slices& slices);
 
 }  // namespace syncline::job::kineto

@@ -59,7 +59,7 @@ void warn_of_ranks(const Observed& observed, const ReadFacts& facts,
   }
 }
 
-// Of the ranks that were read: those that others wait for in most collectives of a group.
+// Warns of ranks, among those read, that others wait for in most collectives of a group.
 void warn_of_late_ranks(const Observed& observed, const Step& step,
                         std::vector<std::string>& warnings) {
   constexpr double kMuch = 0.005;
@@ -69,7 +69,7 @@ void warn_of_late_ranks(const Observed& observed, const Step& step,
     const bool often = group.last_rank >= 0 && 2 * group.last > group.matched;
     if (often && group.waited > kMuch * step.gpu) late.push_back(&group);
   }
-  // Who waits for a late rank inside is late outside: the innermost groups tell more.
+  // A rank that waits inside a group is late outside it: the innermost groups tell more.
   std::ranges::stable_sort(
       late, {}, [](const RankGroup* group) { return std::pair(group->role, -group->waited); });
   if (late.size() > kMost) late.resize(kMost);
@@ -81,7 +81,7 @@ void warn_of_late_ranks(const Observed& observed, const Step& step,
   }
 }
 
-// The device copies as fast as its memory; what lies between is the host's.
+// Warns of copies that take longer than the device needs: the difference is the host's.
 void warn_of_copies(const Step& step, std::vector<std::string>& warnings) {
   const Seconds copies = step.copy_in + step.copy_out;
   if (copies < kMillisecond || step.copy_kernels > 0.5 * copies) return;
@@ -94,7 +94,7 @@ void warn_of_copies(const Step& step, std::vector<std::string>& warnings) {
 }
 
 void warn_of_profiler(const Step& step, std::size_t operators, std::vector<std::string>& warnings) {
-  // What the host does between two steps is no operator's.
+  // The host's work between two steps belongs to no operator.
   const Seconds host = step.cpu - step.between;
   constexpr double kLittle = 0.02;
   if (step.idle <= kLittle * step.gpu || host <= 0 || operators == 0) return;
@@ -106,7 +106,7 @@ void warn_of_profiler(const Step& step, std::size_t operators, std::vector<std::
                      "shorter");
 }
 
-// What the host is late by may stand in every part of the step.
+// Warns of idle time: the host's delay may appear in every part of the step.
 void warn_of_idling(const Step& step, std::vector<std::string>& warnings) {
   constexpr double kMuch = 0.2;
   const Seconds device = step.gpu - step.between;
@@ -117,7 +117,7 @@ void warn_of_idling(const Step& step, std::vector<std::string>& warnings) {
                      "faster network shortens that");
 }
 
-// Throughput and gains are of the whole step: what passes between two of them is named.
+// Warns of time between two steps, with its causes: throughput and gains are of the whole step.
 void warn_of_time_between(const Step& step, std::vector<std::string>& warnings) {
   constexpr double kMuch = 0.02;
   if (step.between <= kMuch * step.gpu) return;
@@ -136,7 +136,7 @@ void warn_of_time_between(const Step& step, std::vector<std::string>& warnings) 
                      "; no faster network shortens that");
 }
 
-// One rank's collectives that take as long whatever their size wait for others.
+// Warns of one rank's collectives with equal times for all sizes: they wait for others.
 void warn_of_waiting(const Observed& observed, const Step& step,
                      std::vector<std::string>& warnings) {
   if (observed.ranks.size() > 1) return;
@@ -213,7 +213,7 @@ bool any_of_kind(const TraceTimeline& timeline, std::initializer_list<std::strin
   });
 }
 
-// "3 all_gather of 12582912 bytes, 1 all_reduce of unknown size"
+// Returns "3 all_gather of 12582912 bytes, 1 all_reduce of unknown size".
 std::string collectives_listed(const TraceTimeline& timeline) {
   std::map<std::string, std::pair<std::size_t, Bytes>> kinds;
   for (const TracedCollective& collective : timeline.collectives) {

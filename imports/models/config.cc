@@ -17,7 +17,7 @@
 namespace syncline::job::models {
 namespace {
 
-// What makes up the whole in equal parts.
+// Returns `part`; fails if it does not divide `whole`.
 std::int64_t dividing(Reader& reader, const char* key, std::int64_t part, std::int64_t whole,
                       const char* of_what) {
   if (whole % part == 0) return part;
@@ -25,13 +25,13 @@ std::int64_t dividing(Reader& reader, const char* key, std::int64_t part, std::i
                        std::to_string(whole) + of_what);
 }
 
-// Heads share the hidden width, but for those that have one of their own.
+// Returns the number of heads. They share the hidden width unless they have a width of their own.
 std::int64_t heads(Reader& reader, const char* key, std::int64_t hidden, bool own_width) {
   const std::int64_t count = size(reader, key, operators::kMostHeads);
   return own_width ? count : dividing(reader, key, count, hidden, " hidden values");
 }
 
-// The keys that most families share.
+// Returns the keys that most families share.
 Json hidden_sizes(Reader& reader, bool own_width = false) {
   const std::int64_t hidden = size(reader, "hidden_size", operators::kMostHidden);
   return {{"layers", size(reader, "num_hidden_layers", operators::kMostLayers)},
@@ -46,7 +46,7 @@ void add_words(Reader& reader, Json& shape, bool tied = false) {
   if (flag_or(reader, "tie_word_embeddings", tied)) shape["tied"] = true;
 }
 
-// Llama's keys. `tied`: the head shares the embedding unless the file says otherwise.
+// Returns Llama's keys. `tied`: the head shares the embedding unless the file says otherwise.
 Json llama_keys(Reader& reader, bool tied = false) {
   const bool own_width = given(reader, "head_dim");
   Json shape = hidden_sizes(reader, own_width);
@@ -63,7 +63,7 @@ Json with(Json shape, std::initializer_list<std::pair<const char*, Json>> more) 
   return shape;
 }
 
-// Llama's own bias is on the output too, which nobody publishes.
+// Throws for Llama's own bias: it is on the output too, and no published model has it.
 void expect_no_bias(Reader& reader) {
   for (const char* key : {"attention_bias", "mlp_bias", "use_bias"}) {
     expect_flag(reader, key, false);
@@ -101,21 +101,21 @@ Json seed_oss(Reader& reader) {
   const bool bias = flag_or(reader, "attention_bias", true);
   return with(llama_keys(reader), {{"bias", bias}});
 }
-// GLM's products of gate and inner half are one, which changes no size.
+// Returns GLM's keys. Its products of gate and inner half are one, which changes no size.
 Json glm(Reader& reader) {
   const bool bias = flag_or(reader, "attention_bias", true);
   return with(llama_keys(reader), {{"bias", bias}});
 }
 Json glm4(Reader& reader) { return with(glm(reader), {{"norms", "both"}}); }
 
-// Experts of `inner` each, of which a token goes to some.
+// Adds experts by these keys: their number, their width, and how many a token goes to.
 void add_experts(Reader& reader, const char* count, const char* inner, Json& shape) {
   shape["experts"] = size(reader, count, kMostExperts);
   shape["experts_per_token"] = size(reader, "num_experts_per_tok", kMostExperts);
   shape["expert_inner"] = size(reader, inner, operators::kMostInner);
 }
 
-// Experts in every layer alone are known.
+// Fails unless all layers have experts.
 void expect_experts_everywhere(Reader& reader) {
   if (size_or(reader, "decoder_sparse_step", 1, operators::kMostLayers) != 1) {
     reader.fail("decoder_sparse_step", "only 1 is known: experts in every layer");
@@ -154,7 +154,7 @@ Json olmoe(Reader& reader) {
   return shape;
 }
 
-// The first layers have no experts, the others some more that all tokens share.
+// Adds experts to all but the first layers, and some more that all tokens share.
 void add_shared_experts(Reader& reader, Json& shape) {
   add_experts(reader, "n_routed_experts", "moe_intermediate_size", shape);
   shape["shared_inner"] = size_or(reader, "n_shared_experts", 0, kMostExperts) *
@@ -178,7 +178,7 @@ Json dots1(Reader& reader) {
   return shape;
 }
 
-// Latent attention.
+// Returns the keys of latent attention.
 Json deepseek(Reader& reader) {
   Json shape = hidden_sizes(reader, true);
   add_shared_experts(reader, shape);
@@ -303,7 +303,7 @@ bool is_one_of(const std::vector<Family>& rows, std::string_view type) {
   return std::ranges::find(rows, type, &Family::type) != rows.end();
 }
 
-// The first class that `architectures` names; "" where there is none.
+// Returns the first class in `architectures`; empty: none.
 std::string class_in(Reader& reader) {
   if (!given(reader, "architectures")) return {};
   const Json& classes = reader.json()["architectures"];
@@ -311,7 +311,7 @@ std::string class_in(Reader& reader) {
   return named ? classes.front().get<std::string>() : std::string();
 }
 
-// A name of letters and digits alone, small.
+// Returns the letters and digits of a name, in lower case.
 std::string plain(std::string_view name) {
   std::string letters;
   for (const char c : name) {
@@ -322,7 +322,7 @@ std::string plain(std::string_view name) {
   return letters;
 }
 
-// The type of a class: LlamaForCausalLM is llama's, DeepseekV3Model is deepseek_v3's.
+// Returns the type of a class: llama for LlamaForCausalLM, deepseek_v3 for DeepseekV3Model.
 std::string type_of_class(std::string name) {
   for (const char* end : {"For", "Model", "LMHead"}) {
     const auto at = name.find(end);
@@ -373,7 +373,7 @@ std::string type_of(Reader& reader) {
   return name;
 }
 
-// The checkpoint's own name, the folder's, or the family's.
+// Returns the checkpoint's own name, the folder's, or the family's.
 std::string name_of(Reader& reader, const std::string& file, const std::string& type) {
   if (given(reader, "_name_or_path")) {
     std::string path = reader.text("_name_or_path");
@@ -387,7 +387,7 @@ std::string name_of(Reader& reader, const std::string& file, const std::string& 
   return telling ? folder : type;
 }
 
-// What a model ends with, by its class. A file without one is of the language model, if it
+// Returns a model's head by its class. A file without a class is of the language model, if it
 // `decodes`.
 End end_of(const std::string& name, bool decodes) {
   for (const char* end : {"ForSequenceClassification", "ForImageClassification"}) {
@@ -403,7 +403,7 @@ bool known_end(const std::string& name) {
   return name.empty() || name.ends_with("Model") || end_of(name, false) != End::kNone;
 }
 
-// Says what of a class is not read.
+// Warns of parts of a class that are not read.
 void say_parts(Reader& reader, const std::string& name, std::vector<std::string>& warnings) {
   if (!known_end(name)) warnings.push_back("the head of " + name + " is left out");
   if (given(reader, "quantization_config")) {
@@ -413,7 +413,7 @@ void say_parts(Reader& reader, const std::string& name, std::vector<std::string>
   }
 }
 
-// Leaves out what the checkpoint does not have, and says what of it is not read.
+// Removes the head that the checkpoint lacks, and warns of parts that are not read.
 void take_parts(Reader& reader, const ModelType& type, Json& shape,
                 std::vector<std::string>& warnings) {
   const std::string name = class_in(reader);
@@ -428,11 +428,11 @@ bool recognises_config(const Head& head) {
   const std::size_t first = head.bytes.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || head.bytes[first] != '{') return false;
   const auto says = [&](const char* key) { return head.bytes.find(key) != std::string::npos; };
-  // `architectures` stands first where labels fill more than the head.
+  // If labels fill more than the head, `architectures` comes first.
   return says("\"model_type\"") || says("\"architectures\"");
 }
 
-// Lays down what an architecture of the catalogue has, in the order of use.
+// Adds the parameters of an architecture of the catalogue, in the order of use.
 void append_generated(const Json& shape, Laid& laid) {
   Json own = shape;
   if (laid.end != End::kWords) own["tied"] = true;  // no head of its own
@@ -455,7 +455,7 @@ void append_generated(const Json& shape, Laid& laid) {
   if (laid.end == End::kWords && own.value("tied", false)) laid.all.back().multiplied += table;
 }
 
-// A model of the catalogue: its operators.
+// Returns the operators of a model of the catalogue.
 Json operators_of(Reader& reader, const ModelType& type, std::vector<std::string>& warnings) {
   Json operators = {{"architecture", type.family}, {"dtype", "bf16"}, {"autocast", true}};
   Json shape = type.shape(reader);
@@ -475,7 +475,7 @@ Json operators_of(Reader& reader, const ModelType& type, std::vector<std::string
   return operators;
 }
 
-// The format that a checkpoint is kept in.
+// Returns the format that a checkpoint is stored in.
 std::string dtype_in(Reader& reader) {
   for (const char* key : {"torch_dtype", "dtype"}) {
     if (!given(reader, key) || !reader.json()[key].is_string()) continue;
@@ -486,7 +486,7 @@ std::string dtype_in(Reader& reader) {
   return "fp32";
 }
 
-// A model of any other family: its parameters and the FLOPs of their products.
+// Returns the parameters of a model of any other family, with the FLOPs of their products.
 Json tensors_in(Reader& reader, const std::string& type, std::vector<std::string>& warnings) {
   const std::string name = class_in(reader);
   Laid laid(end_of(name, !is_one_of(encoders(), type)));
@@ -505,7 +505,7 @@ Json tensors_in(Reader& reader, const std::string& type, std::vector<std::string
   return tensors_of(laid.all, true);
 }
 
-// Python writes numbers that JSON has not (time_step_limit of Mamba 2): null in their place.
+// Replaces numbers that Python writes and JSON lacks (time_step_limit of Mamba 2) by null.
 std::string with_json_numbers(const std::string& text) {
   std::string out;
   bool quoted = false;

@@ -11,7 +11,7 @@ std::int64_t heads_in(Reader& reader, const char* key = "num_attention_heads") {
   return size(reader, key, operators::kMostHeads);
 }
 
-// What tells one decoder from another.
+// Features that differ between decoders.
 struct Plan {
   std::int64_t layers, hidden, words;
   std::int64_t inner = 4 * hidden;
@@ -49,7 +49,7 @@ void lay_attention(Laid& laid, const Plan& plan, const std::string& at) {
   laid.linear(self + "o_proj", plan.queries, plan.hidden, plan.out_bias);
 }
 
-// The first half of a layer, with the norm of the second.
+// Lays the first half of a layer, with the norm of the second.
 void lay_first_half(Laid& laid, const Plan& plan, const std::string& at) {
   if (plan.norm) laid.norm(at + "input_layernorm", plan.hidden, plan.norm_bias);
   lay_attention(laid, plan, at);
@@ -84,7 +84,7 @@ void lay(Laid& laid, const Plan& plan) {
   laid.head("lm_head", plan.words, plan.embedded, plan.tied, plan.head_bias);
 }
 
-// The keys that most of them share.
+// Reads the keys that most decoders share.
 Plan usual(Reader& reader) {
   return {.layers = layers(reader, "num_hidden_layers"),
           .hidden = width(reader, "hidden_size"),
@@ -92,7 +92,7 @@ Plan usual(Reader& reader) {
           .inner = width_or(reader, "intermediate_size", 4 * width(reader, "hidden_size"))};
 }
 
-// GPT-2's names of them.
+// Reads GPT-2's names of these keys.
 Plan gpt2_keys(Reader& reader) {
   const std::int64_t hidden = width(reader, "n_embd");
   return {.layers = layers(reader, "n_layer"),
@@ -101,7 +101,7 @@ Plan gpt2_keys(Reader& reader) {
           .inner = width_or(reader, "n_inner", 4 * hidden)};
 }
 
-// Columns of the heads of keys; `own`: heads have a width of their own.
+// Sets the columns of queries and keys from the numbers of their heads and a head's width.
 void group_heads(Reader& reader, Plan& plan, const char* key = "num_key_value_heads") {
   const std::int64_t heads = heads_in(reader);
   const std::int64_t wide = width_or(reader, "head_dim", plan.hidden / heads);
@@ -174,7 +174,7 @@ void bloom(Reader& reader, Laid& laid) {
              .tied = flag_or(reader, "tie_word_embeddings", true)});
 }
 
-// Of "falcon" and its older name "RefinedWebModel".
+// Lays "falcon", or its older name "RefinedWebModel".
 void falcon(Reader& reader, Laid& laid) {
   const auto either = [&](const char* key, const char* old) {
     return given(reader, key) ? key : old;
@@ -268,7 +268,7 @@ void nemotron(Reader& reader, Laid& laid) {
   lay(laid, plan);
 }
 
-// A mixture whose experts stand in two tensors.
+// Lays a mixture that stores its experts in two stacked tensors.
 void lay_stacked(Laid& laid, const std::string& experts, std::int64_t count, std::int64_t hidden,
                  std::int64_t inner, double share, bool bias) {
   laid.add(experts + "gate_up_proj", {count, hidden, 2 * inner}, share);
@@ -277,7 +277,7 @@ void lay_stacked(Laid& laid, const std::string& experts, std::int64_t count, std
   if (bias) laid.add(experts + "down_proj_bias", {count, hidden});
 }
 
-// The share of a mixture's experts that a token goes to.
+// Returns the share of a mixture's experts that a token goes to.
 double share_of(Reader& reader, std::int64_t experts) {
   const std::int64_t of_a_token = size(reader, "num_experts_per_tok", experts);
   return static_cast<double>(of_a_token) / static_cast<double>(experts);
@@ -304,7 +304,7 @@ void gpt_oss(Reader& reader, Laid& laid) {
   laid.head("lm_head", plan.words, plan.hidden, flag_or(reader, "tie_word_embeddings", false));
 }
 
-// Experts, where every so many layers have them.
+// Lays a model with experts in every `interleave_moe_layer_step`-th layer.
 void llama4_text(Reader& reader, Laid& laid) {
   Plan plan = usual(reader);
   group_heads(reader, plan);
@@ -333,7 +333,7 @@ void llama4_text(Reader& reader, Laid& laid) {
   laid.head("lm_head", plan.words, plan.hidden, flag_or(reader, "tie_word_embeddings", false));
 }
 
-// Attention by a state of its own in place of scores (Gated DeltaNet).
+// Lays attention by a state of its own in place of scores (Gated DeltaNet).
 void lay_delta_net(Reader& reader, Laid& laid, std::int64_t hidden, const std::string& at) {
   const std::int64_t values = size(reader, "linear_num_value_heads", operators::kMostHeads);
   const std::int64_t value_width = width(reader, "linear_value_head_dim");
@@ -350,7 +350,7 @@ void lay_delta_net(Reader& reader, Laid& laid, std::int64_t hidden, const std::s
   laid.linear(at + "out_proj", wide, hidden, false);
 }
 
-// A gate, experts each in three matrices, and one that all share, weighed.
+// Lays a gate, experts each in three matrices, and a weighed one that all tokens share.
 void lay_mixture(Reader& reader, Laid& laid, std::int64_t hidden, const std::string& mlp) {
   const std::int64_t experts = size(reader, "num_experts", kMostExperts);
   const double share = share_of(reader, experts);

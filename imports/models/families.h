@@ -13,21 +13,21 @@
 
 namespace syncline::job::models {
 
-// What a model ends with, by the class that its config names.
+// Head of a model, by the class that its config names.
 enum class End : std::uint8_t { kNone, kWords, kClasses };
 
-// Lays down parameters in the order of use.
+// Parameters of a model in the order of use.
 class Laid {
  public:
   explicit Laid(End ends = End::kNone) : end(ends) {}
 
   void add(const std::string& name, const std::vector<std::int64_t>& shape, double multiplied = 0);
-  // [out, in], and a bias; `share` of the tokens are multiplied by it.
+  // Adds a weight [out, in], and a bias; `share` of the tokens are multiplied by it.
   void linear(const std::string& name, std::int64_t in, std::int64_t out, bool bias,
               double share = 1);
   void norm(const std::string& name, std::int64_t width, bool bias);
   void table(const std::string& name, std::int64_t rows, std::int64_t width);
-  // A language head, or the embedding's table for one.
+  // Adds a language head; if `tied`, the last table is multiplied as one.
   void head(const std::string& name, std::int64_t words, std::int64_t width, bool tied,
             bool bias = false);
   void append(Parameters more);
@@ -38,11 +38,11 @@ class Laid {
 
 inline constexpr std::int64_t kMostExperts = 4096;
 
-// Keys of a config, by the limits that all models have. A key that is null counts as missing.
+// Reads keys of a config, within the limits of all models. A key that is null counts as missing.
 bool given(Reader& reader, const char* key);
 std::int64_t size(Reader& reader, const char* key, std::int64_t most);
 std::int64_t size_or(Reader& reader, const char* key, std::int64_t fallback, std::int64_t most);
-// Sizes of up to 2^24, as all but counts of layers and heads are.
+// Reads sizes of up to 2^24: all but counts of layers and heads.
 std::int64_t width(Reader& reader, const char* key);
 std::int64_t width_or(Reader& reader, const char* key, std::int64_t fallback);
 std::int64_t layers(Reader& reader, const char* key);
@@ -59,10 +59,10 @@ const std::vector<Family>& decoders();
 const std::vector<Family>& encoders();
 const std::vector<Family>& towers();  // of images, of text and images, of sound
 
-// Lays the text model of another's text_config, or of its own keys where it has none: a family, or
-// an architecture of the catalogue.
+// Lays the text model of a config's text_config, or of its own keys if it has none: a family, or an
+// architecture of the catalogue.
 void lay_text(Reader& reader, const char* usual_type, Laid& laid);
-// Lays a model of one of the catalogue's shapes; false where its model_type is none of theirs.
+// Lays a model of one of the catalogue's shapes; returns false if its model_type is none of theirs.
 bool lay_shaped(Reader& reader, const std::string& type, Laid& laid);
 
 }  // namespace syncline::job::models

@@ -1,5 +1,5 @@
-// A model as the list of its parameters, whoever lists them: a file's header, a print of torch's,
-// or the rules of a model's family.
+// A model as the list of its parameters, from a file's header, a print of torch's, or the rules of
+// a model's family.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace syncline::job::models {
 
-// Limits of every such list, asked before a text is built up.
+// Limits of every such list, checked before a text is built.
 inline constexpr std::size_t kMostTensors = 200'000;
 inline constexpr std::size_t kMostDimensions = 64;     // of a tensor
 inline constexpr long long kMostElements = 1ll << 40;  // of a tensor
@@ -27,20 +27,20 @@ struct Parameter {
 };
 using Parameters = std::vector<Parameter>;
 
-// Returns whether a table's rows are looked up, and whether it is state that has no gradient.
+// Returns true if a table's rows are looked up; or if a parameter is state without a gradient.
 bool is_table(std::string_view name);
 bool is_state(std::string_view name, std::size_t dimensions);
 
-// Guesses what multiplies tokens by names and dimensions. A model without a head has the largest
-// table for one. Returns whether FLOPs are told so: convolutions are not; adds what is to be said.
+// Guesses by names and dimensions which parameters multiply tokens. A model without a head has the
+// largest table for one. Returns true if FLOPs are known: convolutions' are not. Adds warnings.
 bool guess_products(Parameters& parameters, std::vector<std::string>& warnings);
 
-// Returns how many elements a shape has; nothing: more than a tensor may have.
+// Returns the number of elements of a shape; nullopt: more than a tensor may have.
 std::optional<std::int64_t> elements_of(const std::vector<std::int64_t>& shape);
 
 // Returns the gradients in backward order with the FLOPs of kTokens tokens, given the parameters in
-// the order of use. The FLOPs of what is not trained stand with the gradient that is complete next:
-// all forward, and backward its input's, unless nothing before it is trained.
+// the order of use. FLOPs of untrained parameters count with the gradient that is complete next:
+// all forward, and their inputs' backward unless no parameter before them is trained.
 Json tensors_of(const Parameters& parameters, bool flops);
 
 // Returns a workload of those tensors.

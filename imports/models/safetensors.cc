@@ -93,8 +93,8 @@ std::vector<std::string_view> parts_of(std::string_view name) {
   }
 }
 
-// Parts of names in the order in which models use what they name; a part takes the rank of the
-// first row that it contains, and `kLayers` where there is none.
+// Parts of names in the order of use. A part takes the rank of the first row that it contains, else
+// `kLayers`.
 constexpr int kLayers = 50;
 constexpr std::pair<int, std::string_view> kRanks[] = {
     {0, "wte embed_tokens word_emb cls_token class_token"},
@@ -142,13 +142,13 @@ bool is_number(std::string_view part) {
   });
 }
 
-// A number's digits without leading zeros. Shorter ones are smaller, however long they are.
+// Returns a number's digits without leading zeros. Shorter ones are smaller, at any length.
 std::string_view digits_of(std::string_view number) {
   number.remove_prefix(std::min(number.find_first_not_of('0'), number.size()));
   return number;
 }
 
-// A weight before its bias, layer 9 before layer 10, numbers before words.
+// Returns a key that sorts weight before bias, layer 9 before layer 10, numbers before words.
 auto place_of(std::string_view part) {
   const int kind = part == "weight" ? 0 : part == "bias" ? 1 : is_number(part) ? 2 : 3;
   const std::string_view digits = kind == 2 ? digits_of(part) : std::string_view();
@@ -174,7 +174,7 @@ class UsePlace {
   std::vector<std::pair<std::string_view, decltype(place_of({}))>> parts_;
 };
 
-// Their places are found once, not at each comparison.
+// Sorts parameters by use. Their places are found once, not at each comparison.
 Parameters in_order_of_use(const Parameters& saved) {
   std::vector<std::pair<UsePlace, const Parameter*>> order;
   order.reserve(saved.size());

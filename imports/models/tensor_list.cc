@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
 
-// A format that gradients have; empty for others, such as integers.
+// Returns a format that gradients have; empty for others, such as integers.
 std::string format_of(std::string_view word) {
   if (word.starts_with("torch.")) word.remove_prefix(std::string_view("torch.").size());
   constexpr std::array<std::array<std::string_view, 4>, 4> kFormats{{
@@ -37,7 +37,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-// "4096, 11008" or "4096x11008"; nothing where that is no shape.
+// Returns the shape "4096, 11008" or "4096x11008"; nullopt: no shape.
 std::optional<std::vector<std::int64_t>> shape_in(std::string_view text) {
   std::vector<std::int64_t> shape;
   while (!(text = trimmed(text)).empty()) {
@@ -52,7 +52,7 @@ std::optional<std::vector<std::int64_t>> shape_in(std::string_view text) {
   return shape;
 }
 
-// What a line of torch's print says; nothing: it is none.
+// Returns the parameter in a line of torch's print; nullopt: none.
 std::optional<Parameter> parameter_in(std::string_view line) {
   const auto open = line.find_first_of("([");
   if (open == line.npos) return std::nullopt;
@@ -81,7 +81,7 @@ std::optional<Parameter> parameter_in(std::string_view line) {
   return parameter;
 }
 
-// A row of JSON: [name, shape], its format and whether it is trained.
+// Reads a row of JSON: [name, shape], its format and whether it is trained.
 Parameter parameter_of(const Json& row, const std::string& file, const std::string& place) {
   const auto fail = [&](const char* what) { throw InputError(file + ": " + place + ": " + what); };
   const bool list = row.is_array() && row.size() >= 2 && row[0].is_string() && row[1].is_array();
@@ -133,7 +133,7 @@ Parameters from_lines(const std::string& file, std::string_view text,
   return parameters;
 }
 
-// Those that a model computes with, each once.
+// Returns the parameters that a model computes with, each once.
 Parameters kept(const std::string& file, Parameters all) {
   std::set<std::string> names;
   Parameters parameters;

@@ -9,7 +9,7 @@
 namespace syncline::job::models {
 namespace {
 
-// What transformers takes for keys that a part's config leaves out.
+// Defaults of transformers for keys that a part's config leaves out.
 struct Usual {
   std::string_view type;
   const char* keys;
@@ -70,7 +70,7 @@ constexpr auto kUsual = std::to_array<Usual>({
          "num_local_experts": 16})"},
 });
 
-// A part of a config with what it leaves out; the reader must not outlive it.
+// A part of a config with defaults for missing keys; the reader must not outlive it.
 struct Part {
   Part(Reader& whole, const char* key, std::string_view usual_type)
       : json(Json::object()), file(whole.file()), place(whole.place_of(key)) {
@@ -110,7 +110,7 @@ void lay_patches(Reader& reader, Laid& laid, const std::string& name, std::int64
   if (bias) laid.add(name + ".bias", {hidden});
 }
 
-// A layer of CLIP's and SigLIP's towers, norms first.
+// Lays the layers of CLIP's and SigLIP's towers, norms first.
 void lay_clip_layers(Reader& reader, Laid& laid, const std::string& name) {
   const std::int64_t hidden = width(reader, "hidden_size");
   const std::int64_t inner = width(reader, "intermediate_size");
@@ -175,7 +175,7 @@ void pixtral_vision(Reader& reader, Laid& laid) {
   }
 }
 
-// The tower of a vision_config, by its type; returns its columns.
+// Lays the tower of a vision_config, by its type; returns its columns.
 std::int64_t lay_vision(Reader& reader, const char* usual_type, Laid& laid) {
   const Part part(reader, "vision_config", usual_type);
   Reader own = part.reader();
@@ -253,7 +253,7 @@ void lay_qwen_blocks(Reader& reader, Laid& laid, const QwenTower& tower) {
   }
 }
 
-// `joined`: the norm is of the four patches together.
+// Lays a merger of four patches. `joined`: the norm is of the four together.
 void lay_merger(Laid& laid, const QwenTower& tower, const std::string& at, bool joined) {
   const std::int64_t four = 4 * tower.hidden;
   laid.norm(at + "ln_q", joined ? four : tower.hidden, !tower.rms);
@@ -329,7 +329,7 @@ void llama4(Reader& reader, Laid& laid) {
   lay_text(reader, "llama4_text", laid);
 }
 
-// Layers of Mllama's tower; those of the second kind are gated.
+// Lays layers of Mllama's tower; those of the second kind are `gated`.
 void lay_mllama_layers(Reader& reader, Laid& laid, const char* key, const std::string& name,
                        bool gated) {
   const std::int64_t hidden = width(reader, "hidden_size");
@@ -372,7 +372,7 @@ void mllama_vision(Reader& reader, Laid& laid) {
   lay_mllama_layers(reader, laid, "num_global_layers", "vision.global_transformer.", true);
 }
 
-// A layer of the text model, which looks at itself, or at the image through two gates.
+// Lays a layer of the text model, which looks at itself, or at the image through two gates.
 void lay_mllama_text_layer(Reader& reader, Laid& laid, const std::string& at, bool crosses) {
   const std::int64_t hidden = width(reader, "hidden_size");
   const std::int64_t inner = width(reader, "intermediate_size");
@@ -414,7 +414,7 @@ void mllama(Reader& reader, Laid& laid) {
   laid.head("lm_head", words, hidden, false);
 }
 
-// Text and image towers side by side, each with a product to a common width.
+// Lays a text and an image tower, each with a product to a common width.
 void clip(Reader& reader, Laid& laid) {
   const Part vision(reader, "vision_config", "clip_vision_model");
   const Part text(reader, "text_config", "clip_text_model");
@@ -446,7 +446,7 @@ void siglip(Reader& reader, Laid& laid) {
   siglip_vision(seen, laid);
 }
 
-// Layers of ViT in torch's order of use.
+// Lays layers of ViT in torch's order of use.
 void deit(Reader& reader, Laid& laid) {
   const std::int64_t hidden = width(reader, "hidden_size"), across = patches_across(reader);
   laid.add("embeddings.cls_token", {1, 1, hidden});

@@ -124,7 +124,7 @@ class GraphSearch {
     return paths;
   }
 
-  // Fits one path's rows. Fits are cached, as many graphs agree about a path.
+  // Fits one path's rows. Fits are cached: graphs often agree about a path.
   Fit fit_path(cost::StepPath path, const Rows& mine, const cost::StepPrior& prior) {
     const auto key =
         std::make_tuple(path, mine, std::lround(std::log(prior.latency_scale) * 100),

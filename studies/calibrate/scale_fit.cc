@@ -96,7 +96,7 @@ double error_of(const cost::ScaleCostModel& scale, const std::vector<cost::PathR
 }
 
 // Returns the factor of a step inside a node over NCCL's constant: halfway, in logarithms, between
-// 1 and the value from tables of one node, in which small payloads also wait for launches.
+// 1 and the value from tables of one node. There small payloads also wait for launches.
 double inside_scale(const cost::MeasuredCostModel& model) {
   const bool measured = std::any_of(model.tables.begin(), model.tables.end(),
                                     [](const auto& table) { return table.nodes == 1; });

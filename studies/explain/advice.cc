@@ -29,7 +29,7 @@ namespace {
 // Candidates of one kind: only the best of them is reported.
 using Candidates = std::pair<dialect::ChangeKind, std::vector<Change>>;
 
-// The strategy with something of it set otherwise.
+// Returns the strategy with a part of it set otherwise.
 template <typename Set>
 Change changed(std::string text, const Strategy& strategy, const Set& set) {
   Change change{std::move(text), strategy};
@@ -129,13 +129,13 @@ std::vector<Change> algorithm_changes(const Strategy& strategy, const Cluster& c
   return candidates;
 }
 
-// Gradients are summed whole, in their own format, at every step.
+// Returns true if gradients are summed whole, in their own format, at every step.
 bool sums_all(const Strategy& strategy) {
   return strategy.compression.codec.empty() && !strategy.local_sgd.enabled &&
          strategy.exchange != Strategy::Exchange::kSharded;
 }
 
-// DGC leaves small gradients and those in 16 bits alone, PowerSGD vectors.
+// Returns true if no gradient is encoded: DGC skips small and 16-bit ones, PowerSGD vectors.
 bool encodes_nothing(const Strategy& strategy, const Workload& workload) {
   const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
   return codec != nullptr && std::ranges::none_of(workload.tensors, [&](const Tensor& tensor) {
@@ -168,7 +168,7 @@ std::vector<Change> compression_changes(const Strategy& strategy, const Workload
     candidates.push_back(changed("send 0.1 % of each large gradient (compression: codec dgc)",
                                  strategy, [](Strategy& own) { own.compression.codec = "dgc"; }));
   }
-  if (cluster.device.flops == 0) return candidates;  // what its products take is not known
+  if (cluster.device.flops == 0) return candidates;  // the time of its products is not known
   constexpr int kRank = 4;
   Strategy factored = strategy;
   factored.compression.codec = "powersgd";
@@ -184,7 +184,7 @@ std::vector<Change> compression_changes(const Strategy& strategy, const Workload
   return candidates;
 }
 
-// As many steps for each block of ranks as its speed allows, with the same mean.
+// Returns the steps of each block of ranks in proportion to its speed, with the same mean.
 std::vector<std::int64_t> periods_by_speed(const std::vector<double>& speeds, std::int64_t period) {
   std::vector<std::int64_t> periods;
   double speed = 0;
@@ -225,7 +225,7 @@ std::vector<Change> averaging_changes(const Strategy& strategy, const Scenario& 
   return candidates;
 }
 
-// The same kinds of change in the keys of the dialect in which the strategy is written.
+// Returns the same kinds of change in the keys of the strategy's dialect.
 std::vector<Change> said_changes(dialect::ChangeKind kind, const Scenario& scenario,
                                  const Json& written) {
   std::vector<Change> candidates;
@@ -249,13 +249,13 @@ std::vector<Change> said_changes(dialect::ChangeKind kind, const Scenario& scena
       if (!fits) continue;
       candidates.push_back({text, std::move(reading.strategy), std::move(changed)});
     } catch (const InputError&) {
-      // The framework refuses this beside the other keys: nothing to advise.
+      // The framework refuses this next to the other keys: no advice.
     }
   }
   return candidates;
 }
 
-// Our own words for a strategy of a dialect: what they are there, or that there are none.
+// Returns a change in our words, with its words in the dialect, or that it has none there.
 std::string in_words_of(const std::string& change, const Strategy& changed,
                         const Scenario& scenario, std::string_view dialect) {
   constexpr std::size_t kLongest = 200;
@@ -264,9 +264,9 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
   try {
     found = dialect::write_config(row, changed, scenario.workload, scenario.cluster);
   } catch (const InputError&) {
-    // The framework refuses whatever might say it.
+    // The framework cannot express it.
   }
-  // The algorithm stands beside a configuration, not in it.
+  // The algorithm is no part of a configuration.
   if (!found || !found->exact || !found->algorithm.empty()) {
     const bool applied = row.apply_refusal != nullptr &&
                          row.apply_refusal(changed, scenario.workload, scenario.cluster).empty();
@@ -279,7 +279,7 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
          (config.size() <= kLongest ? config : "what syncline emit writes");
 }
 
-// Each of Paddle's switches that is off, where the workload's operators tell what it would match.
+// Returns each of Paddle's switches that is off, if the workload has operators to match.
 std::vector<Change> compute_changes(const Workload& workload, const Strategy& strategy) {
   std::vector<Change> candidates;
   if (workload.operators.empty()) return candidates;
@@ -293,7 +293,7 @@ std::vector<Change> compute_changes(const Workload& workload, const Strategy& st
   return candidates;
 }
 
-// Other schemes of the framework that train alike.
+// Returns other schemes of the framework that train alike.
 std::vector<Change> scheme_changes(const Scenario& scenario, const Strategy& strategy,
                                    const Json* written) {
   std::vector<Change> candidates;
@@ -311,7 +311,7 @@ std::vector<Change> scheme_changes(const Scenario& scenario, const Strategy& str
   return candidates;
 }
 
-// Of how a strategy trains.
+// Returns the changes of how a strategy trains.
 std::vector<Candidates> training_candidates(const Scenario& scenario, const Strategy& strategy) {
   using Kind = dialect::ChangeKind;
   return {
@@ -441,7 +441,7 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
     return best;
   };
   std::vector<Advice> advice;
-  // Another scheme is much to change: it gains clearly, or fits where today's does not.
+  // Another scheme is a large change: it must gain clearly, or fit if today's does not.
   constexpr double kSchemePercent = 5, kWhatever = -1e9;
   const bool framed = cramped || !strategy.dialect.empty();  // else nobody named a framework
   auto scheme =

@@ -1,4 +1,4 @@
-// What would make a strategy faster: changes of one knob at a time, evaluated by the model.
+// Changes that make a strategy faster: one knob at a time, evaluated by the model.
 #pragma once
 
 #include <optional>
@@ -31,34 +31,34 @@ struct Change {
   Json config = {};   // of its dialect; null: the text is in our keys
 };
 
-// The changes of how a strategy trains: rounding, compression and rarer averaging, as far as its
-// dialect and the device have them. What the dialect of `written` has words for goes first.
+// Returns changes of how a strategy trains: rounding, compression and rarer averaging, as far as
+// its dialect and the device have them. Changes with words in the dialect of `written` go first.
 std::vector<Change> training_changes(const Scenario& scenario, const Strategy& strategy,
                                      const Json* written);
 
-// DiLoCo's outer steps over the outermost links, for a network that cannot carry the training:
-// groups train by themselves in between. Nothing where there is one group, or gradients are not
-// summed whole.
+// Returns DiLoCo's outer steps over the outermost links, for a network that cannot carry the
+// training: groups train by themselves in between. nullopt if there is one group, or gradients are
+// not summed whole.
 std::optional<Change> outer_steps(const Scenario& scenario, const Strategy& strategy);
 
 struct Advice : Prediction {
-  // In plain words with our keys; for a strategy of a dialect in that framework's keys
-  // ("fuse_grad_size_in_MB: 16 -> 8"), or in ours with "cannot be said in paddle" behind them.
+  // The change in plain words with our keys; for a strategy of a dialect in that framework's keys
+  // ("fuse_grad_size_in_MB: 16 -> 8"), or in ours and "which cannot be written in paddle".
   std::string change;
   Strategy strategy;        // the strategy with that change
   double gain_percent = 0;  // how much shorter the step becomes
   TrainingChange training = TrainingChange::kSame;
 };
 
-// The best change of each kind (fusion, copies, streams, overlap, hierarchy, algorithm,
+// Returns the best change of each kind (fusion, copies, streams, overlap, hierarchy, algorithm,
 // rounding, compression, rarer averaging) that shortens the step by at least `least_percent`, best
-// first. The strategy is evaluated at the scenario's training point; kinds that it already uses up
-// are left out, and so is what does not fit the device's memory. Another scheme of the framework
-// has to gain 5 %; where the strategy does not fit, one that does comes first, however fast it is.
+// first. The strategy is evaluated at the scenario's training point. Kinds that it already uses up
+// are left out, and so are changes that do not fit the device's memory. Another scheme of the
+// framework has to gain 5 %; if the strategy does not fit, one that does comes first, at any speed.
 //
-// `written` is the strategy as it stands in the scenario ({"dialect": ..., "config": ...}), if
-// known. Where it is in a dialect, changes of its configuration go first, each read back as the
-// framework reads it; one of ours is added where it gains at least `least_percent` more.
+// `written`: the strategy's entry in the scenario ({"dialect": ..., "config": ...}), if known. In a
+// dialect, changes of its configuration go first, each read back as the framework reads it; one of
+// ours is added if it gains at least `least_percent` more.
 std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
                            run::Executor& executor, collective::CostCache& cache,
                            double least_percent, const Json* written = nullptr);

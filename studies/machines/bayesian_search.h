@@ -1,4 +1,4 @@
-// Bayesian optimisation of the step time over a finite list of candidates, for machines where each
+// Bayesian optimisation of the step time over a finite list of candidates, for machines: each
 // evaluation costs training steps and is noisy.
 #pragma once
 

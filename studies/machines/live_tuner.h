@@ -58,7 +58,7 @@ LiveObjective watched(LiveObjective machine, MeasurementWatch watch);
 struct LiveSettings {
   SearchSettings search;
   std::uint64_t seed = 1;
-  // Called before each evaluation; true ends the search with the observations so far.
+  // Returns true to end the search with the observations so far; called before each evaluation.
   std::function<bool()> interrupted = [] { return false; };
 };
 

@@ -23,9 +23,9 @@ struct Argument {
   Value value;
   std::string help;
   std::vector<std::string> words = {};  // that are allowed; empty: all
-  double low = 0, high = 0;             // limits of a number; none where they are equal
-  std::size_t thousand = 0;             // what a k behind a whole number multiplies by; 0: none
-  std::string shown = {};               // the default, where the value does not say it
+  double low = 0, high = 0;             // limits of a number; none if they are equal
+  std::size_t thousand = 0;             // factor for a k after a whole number; 0: none
+  std::string shown = {};               // the default, if the value does not say it
   bool file = false;                    // the text names one
   std::string group = {};               // in the help; empty: among the common ones
 };
@@ -34,10 +34,10 @@ using Arguments = std::vector<Argument>;
 // No limit above.
 inline constexpr double kUnlimited = 1e15;
 
-// "line_rate" of "line-rate".
+// Returns "line_rate" for "line-rate".
 std::string keyword(const Argument& argument);
 
-// [{"name", "option", "default", "help"}]: the default is null where there is none.
+// Returns [{"name", "option", "default", "help"}]; the default is null if there is none.
 Json told(const Arguments& arguments);
 
 }  // namespace syncline::questions

@@ -142,7 +142,7 @@ class Accounts {
     return gradient_of(tensor, strategy_) * kFull / size;
   }
   bool shards_parameters() const { return level_ == FrameworkTraits::Sharded::kParameters; }
-  // Gradients that add up over micro-batches without an exchange are whole until the last one.
+  // Returns true if gradients are sharded: those that add up without an exchange are whole.
   bool shards_gradients() const {
     return level_ != FrameworkTraits::Sharded::kStates &&
            (strategy_.each_micro_batch || workload_.micro_batches == 1);
@@ -322,7 +322,7 @@ class Keeping {
     narrow_ = narrow || any_narrow(workload);
   }
 
-  // Returns the values in the order in which the backward pass reads them.
+  // Returns the values in the order of their reads in the backward pass.
   std::vector<Kept> kept() {
     std::vector<int> gradient_of(list_.values.size(), -1);
     for (std::size_t t = 0; t < list_.gradients.size(); ++t) {

@@ -50,7 +50,7 @@ std::string memory_needs(const Scenario& scenario, const Memory& memory);
 // 5): selective drops attention's scores, full keeps only each layer's input.
 
 // Returns the bytes on a rank of that stage. `narrow`: parameters have the width of the products'
-// operands, whatever their gradients have. Requires the workload's operators.
+// operands, even if their gradients are wider. Requires the workload's operators.
 double activations_of(const Workload& workload, int stage, bool narrow = false);
 
 }  // namespace syncline::measure

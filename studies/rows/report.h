@@ -33,7 +33,7 @@ struct Row : Prediction {  // the baseline strategy is that of the same sweep po
   SweepPoint sweep;
   double rounding_error = 0;  // of one exchange (rounding.h); 0: none, or not known
   struct Rate {
-    std::int64_t ranks = 0;  // no gap behind it: rows travel as they lie in memory
+    std::int64_t ranks = 0;  // no gap after it: rows travel as they lie in memory
     double tokens = 0;       // a second and rank; 0: not known, as in those below
     double mfu = 0;  // time of the products that a rank needs at its device's rated rate, a step
     double efficiency =
@@ -42,8 +42,8 @@ struct Row : Prediction {  // the baseline strategy is that of the same sweep po
   std::vector<std::pair<std::int64_t, double>> buckets;  // (tensors, MiB), in order of exchange
   Company company;  // of jobs on the same fabric; empty: there are none
   std::optional<Published> published;
-  // Of the published figure (step time, else throughput, else speedup): (predicted / published - 1)
-  // * 100.
+  // Error against the published figure (step time, else throughput, else speedup), in percent:
+  // (predicted / published - 1) * 100.
   std::optional<double> error_percent;
   // The same error when this row was left out of the calibration.
   std::optional<double> left_out_error_percent;
@@ -99,18 +99,18 @@ struct Report {
   std::vector<std::string> sources;  // where workload, cluster and published figures come from
   std::vector<Row> rows;
   std::vector<Fitted> fitted;  // empty without calibration
-  FitErrors fit_errors;        // what the calibration left uncertain
+  FitErrors fit_errors;        // uncertainty that the calibration left
   std::optional<NetworkFit> network;
   std::vector<Split> splits;
-  std::string shortage;               // of memory (memory.h); empty where all strategies fit
-  std::vector<std::string> warnings;  // what is allowed and rarely meant (warnings.h)
-  std::string out_of_range;           // why the forecasts leave what was calibrated, where they do
+  std::string shortage;               // of memory (memory.h); empty if all strategies fit
+  std::vector<std::string> warnings;  // of settings that are allowed and rarely meant (warnings.h)
+  std::string out_of_range;           // why the forecasts leave the calibrated range, if they do
   Workload traced_workload;           // of `traced`
   std::vector<Traced> traced;
   bool complete = true;  // false: interrupted, the rows so far
 };
 
-// A baseline that only its own speedup was published for is once as fast as itself: no prediction.
+// Returns true for a baseline with only its own speedup published: always 1, no prediction.
 bool is_trivial(const Row& row, const Report& report);
 
 }  // namespace syncline::measure

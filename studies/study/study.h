@@ -24,17 +24,17 @@ struct StudyOptions {
   ExecutorFactory make_executor;  // factory of that executor
   // The calibration's fit uses the model, whichever executor evaluates the rows.
   bool trace = false;  // keep plans and timelines of the first sweep point
-  // Called after each validated sweep point with the numbers done and in all; `judged` is called
-  // after the last one, before any evaluation.
+  // Receives the numbers done and in all after each validated sweep point; `judged` is called after
+  // the last one, before any evaluation.
   std::function<void(std::size_t, std::size_t)> judging = [](std::size_t, std::size_t) {};
   std::function<void()> judged = [] {};
-  // Called after each row with the numbers of rows done and in all.
+  // Receives the numbers of rows done and in all, after each row.
   std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
   // Strategies that become rows, in addition to the baseline and those with published rows that the
   // scenario is calibrated on; empty: all.
   std::vector<std::string> only;
   Part part;  // part of the sweep that becomes rows; all of it is validated
-  // Called between rows; true ends the study with the rows so far.
+  // Returns true to end the study with the rows so far; called between rows.
   std::function<bool()> interrupted = [] { return false; };
   // Receives the rows in order, each once it and all before it are evaluated. The report then has
   // no rows, so memory does not grow with the sweep. Null: the report stores them.

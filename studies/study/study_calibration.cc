@@ -20,7 +20,7 @@
 namespace syncline::measure {
 namespace {
 
-// What of a sweep point is fitted on its own.
+// Returns the values of a sweep point that have a fit of their own.
 SweepPoint part_of(const SweepPoint& point, const Calibration& calibration) {
   SweepPoint part;
   std::ranges::copy_if(point, std::back_inserter(part), [&](const auto& value) {
@@ -29,7 +29,7 @@ SweepPoint part_of(const SweepPoint& point, const Calibration& calibration) {
   return part;
 }
 
-// The parts of the sweep that are fitted on their own; one empty part where all is one fit.
+// Returns the parts of the sweep that are fitted on their own; one empty part if all is one fit.
 std::vector<SweepPoint> parts_of(const Scenario& scenario) {
   std::vector<SweepPoint> parts;
   for (const auto& point : sweep_points(scenario)) {
@@ -73,7 +73,7 @@ class PartFit {
     return named(values);
   }
 
-  // Of the predictions with these values, row by row.
+  // Returns the errors of the predictions with these values, row by row.
   std::vector<double> errors(const std::vector<Fitted>& fitted,
                              const std::vector<RowKey>& keys) const {
     RowEvaluator evaluator(document_, fitted, run::make_model_executor, std::nullopt);
@@ -100,7 +100,7 @@ class PartFit {
 // A group of rows that is left out together, with its name.
 using Fold = std::pair<std::string, std::function<bool(const RowKey&)>>;
 
-// The folds of a calibration: each row by itself, or all rows of one value of a sweep key.
+// Returns the folds of a calibration: each row by itself, or all rows of one value of a sweep key.
 std::vector<Fold> folds_of(const Scenario& scenario, const std::vector<RowKey>& used) {
   std::vector<Fold> folds;
   const std::string& what = scenario.calibration.leave_out;
@@ -128,8 +128,8 @@ double sum_of_squares(const std::vector<double>& errors) {
   return std::inner_product(errors.begin(), errors.end(), errors.begin(), 0.0);
 }
 
-// How well the fitted keys are known: the spread of the errors that the fit left, one degree of
-// freedom taken for each parameter.
+// Estimates the errors of the fitted keys: the spread of the errors that the fit left, one degree
+// of freedom taken for each parameter.
 FitErrors fit_errors_by(const Calibration& calibration, const std::vector<double>& errors,
                         std::size_t fitted) {
   constexpr double kNoneLeft = 0.05;  // as many rows as parameters: the fit cannot say
@@ -146,7 +146,7 @@ FitErrors fit_errors_by(const Calibration& calibration, const std::vector<double
   return fit_errors;
 }
 
-// value = min + (max - min) * sin^2(angle): bounds are never left, and can be reached.
+// Returns the angle for min + (max - min) * sin^2(angle): bounds are never left but can be reached.
 double angle_of(const Calibration::Parameter& parameter, double value) {
   const double share = (value - parameter.min) / (parameter.max - parameter.min);
   // At a bound the derivative vanishes and a fit could not leave it: start a little inside.
@@ -194,7 +194,7 @@ void calibrate_study(const input::Document& document, const Scenario& scenario,
   std::vector<double> errors;
   for (const auto& part : parts_of(scenario)) {
     const PartFit fit(document, scenario, part);
-    if (fit.used().empty()) continue;  // nothing was published for it: the start values stand
+    if (fit.used().empty()) continue;  // no published figures: the start values hold
     const auto fitted = fit.without([](const RowKey&) { return false; });
     report.fitted.insert(report.fitted.end(), fitted.begin(), fitted.end());
     for (const double error : fit.errors(fitted, fit.used())) errors.push_back(error);
@@ -255,7 +255,7 @@ std::vector<double> fit_parameters(const std::vector<Calibration::Parameter>& pa
 
   std::vector<double> best = start;
   double best_sum = sum_of_squares(first);
-  // A kink can stop the descent early: begin again from where it stopped until nothing is gained.
+  // A kink can stop the descent early: begin again at its end while that gains.
   for (int round = 0; round < 8; ++round) {
     Eigen::VectorXd angles(problem.inputs());
     for (std::size_t i = 0; i < parameters.size(); ++i) {

@@ -14,8 +14,8 @@
 
 namespace syncline::measure {
 
-// Adds what was fitted to the report, and the refits with one group of rows left out each, those
-// rows evaluated by `factory`. Where `interrupted` says so the later refits are missing.
+// Adds the fitted values to the report, and the refits with one group of rows left out each, those
+// rows evaluated by `factory`. If `interrupted` returns true, the later refits are missing.
 void calibrate_study(const input::Document& document, const Scenario& scenario,
                      const ExecutorFactory& factory, const std::function<bool()>& interrupted,
                      Report& report);
@@ -28,8 +28,8 @@ struct Calibrated {
 };
 Calibrated calibrated(const input::Document& document);
 
-// Returns what a calibration found of the ports between nodes; nothing where it fits something
-// else. Of a scenario with the fitted values in place.
+// Returns the fitted figures of the ports between nodes; nullopt if the fit is of something else.
+// Requires a scenario with the fitted values in place.
 std::optional<NetworkFit> network_fit_of(const Scenario& fitted);
 
 // Fitting scenario keys to published figures: the least squares of relative errors over the rows
@@ -38,8 +38,8 @@ std::optional<NetworkFit> network_fit_of(const Scenario& fitted);
 // Relative errors (predicted / published - 1) of the fitted rows at these parameter values.
 using Residuals = std::function<std::vector<double>(const std::vector<double>&)>;
 
-// Levenberg-Marquardt (Eigen's) with numerical derivatives, inside the parameters' bounds: each is
-// varied on a scale where its bounds lie at infinity. Deterministic. Returns the best values found.
+// Returns the best values by Levenberg-Marquardt (Eigen's) with numerical derivatives, varying
+// angles: value = min + (max - min) * sin^2. Bounds can be reached, not left. Deterministic.
 std::vector<double> fit_parameters(const std::vector<Calibration::Parameter>& parameters,
                                    const Residuals& residuals);
 

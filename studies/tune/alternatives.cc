@@ -13,7 +13,7 @@ namespace {
 
 using measure::TrainingChange;
 
-// What takes more to set up has to be that much shorter.
+// Gain in step time that is worth a larger effort of setting up.
 constexpr double kWorthSettingUp = 0.01;
 
 bool worth_more(const Settable& one, const Settable& other) {
@@ -21,7 +21,7 @@ bool worth_more(const Settable& one, const Settable& other) {
   return one.step < other.step * (1 - kWorthSettingUp);
 }
 
-// Rows by kind, those that fit first, the fastest first.
+// Returns true if `one` goes first: by kind, then rows that fit, then the fastest.
 bool goes_first(const Alternative& one, const Alternative& other) {
   return std::tuple(one.training, !one.memory.fits(), one.metrics.step_time) <
          std::tuple(other.training, !other.memory.fits(), other.metrics.step_time);
@@ -90,7 +90,7 @@ class Finder {
       return measure::memory_of(scenario_, own).fits();
     };
     if (fits(same) && !fits(nearest)) return;
-    // What is slower than the baseline is said of another framework only.
+    // A row slower than the baseline is listed only for another framework.
     constexpr double kTold = 1e-3;
     const dialect::Dialect* asked = settings_.asked();
     const bool other = asked != nullptr && asked->name != baseline_.dialect;
@@ -98,8 +98,8 @@ class Finder {
     add(nearest, TrainingChange::kSame, step, {nearest, setting_text(dialect, said), said});
   }
 
-  // Adds other schemes that gain 1 % over the baseline, or fit where it does not; of those as fast
-  // the one of less memory, or the simpler one.
+  // Adds other schemes that gain 1 % over the baseline, or fit if it does not. Among equally fast
+  // ones, the one of less memory or the simpler one is added.
   void add_schemes() {
     const bool cramped = !list_.front().memory.fits();
     const double most = cramped ? std::numeric_limits<double>::infinity() : 1 - kWorthSettingUp;

@@ -11,7 +11,7 @@
 namespace syncline::tune {
 namespace {
 
-// Spaces of at most so many candidates are walked in full: it takes a tenth of a second.
+// Largest number of candidates that is walked in full: it takes a tenth of a second.
 constexpr std::size_t kMaxCheap = 1000;
 // Candidates that another process is handed at once if an executor evaluates one in 0.1 ms.
 constexpr std::size_t kCheapPiece = 32;
@@ -124,8 +124,8 @@ void CandidateWalk::walk() {
   }
 }
 
-// Returns the places of the next candidates that may matter, by what was found before all of them:
-// the same ones however many processes share the work. Moves `place` behind them.
+// Returns the places of the next candidates that may matter, by the findings before all of them:
+// the same for any number of processes. Moves `place` past them.
 std::vector<std::size_t> CandidateWalk::next_wave(const std::vector<std::size_t>& order,
                                                   std::size_t& place) const {
   const std::size_t size = pruned() && takes_long(scenario_.workload) ? kWave : 1;
@@ -215,8 +215,8 @@ bool CandidateWalk::can_matter(const FusionChoice& point) const {
   return shorter(point.bound, *last);
 }
 
-// Keeps the best of each configuration and kind; of those alike, the one that was written first,
-// in whatever order they are walked.
+// Keeps the best of each configuration and kind; among equals the one that was written first, in
+// any order of the walk.
 void CandidateWalk::keep(const FusionChoice& point, Ranked ranked, std::size_t index) {
   ++tuned_.evaluations;
   const Seconds step = ranked.metrics.step_time;

@@ -40,15 +40,15 @@ struct GroupBest {
 
 class CandidateWalk {
  public:
-  // All arguments must outlive this. `tuned` has the strategies of base and baseline; a walk
-  // evaluates the baseline, and counts and bounds what it did there.
+  // Builds a walk. All arguments must outlive it. `tuned` has the strategies of base and baseline;
+  // a walk evaluates the baseline, and stores its counts and bounds there.
   CandidateWalk(const Scenario& scenario, const Search& search, const TuneOptions& options,
                 Evaluator& evaluator, Tuned& tuned);
 
   // Evaluates the candidates that may matter.
   void walk();
 
-  // Walks on until twice as many of the best are certain.
+  // Walks on until twice the number of the best are certain.
   void widen() {
     certain_ *= 2;
     walk();

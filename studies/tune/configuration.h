@@ -51,8 +51,8 @@ class Configuration {
   const Cluster& cluster() const { return cluster_; }
   // Returns true if the job or its cluster does not support a strategy.
   bool rules_out(const Strategy& strategy) const;
-  // Returns the input of fusion rules (core/plan/fusion's `fuse`): gradients in ready order or,
-  // under LocalSGD, parameters and buffers in the order in which they are averaged.
+  // Returns the input of fusion rules (core/plan/fusion's `fuse`): gradients in ready order; under
+  // LocalSGD, parameters and buffers in the order of averaging.
   const std::vector<const Tensor*>& tensors() const { return tensors_; }
   const std::vector<int>& candidates() const { return candidates_; }
 

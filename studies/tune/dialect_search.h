@@ -24,10 +24,10 @@ struct Emitted {
 
 // Returns the best configuration. Compression and averaging are the winner's if the dialect has
 // them; missing features are named in the difference. Settings that the winner leaves open are
-// searched too. `own`: the job's configuration in that dialect, whose other keys are kept; null:
-// none. Configurations that fit the memory come first. A size that is not round must gain 0.5 %, a
-// private variable 1 %. Among those within 0.1 % of the best, the one with the fewest collectives
-// wins.
+// searched too. `own`: the job's configuration in that dialect, with other keys that are kept;
+// null: none. Configurations that fit the memory come first. A size that is not round must gain 0.5
+// %, a private variable 1 %. Among those within 0.1 % of the best, the one with the fewest
+// collectives wins.
 Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner, const Json& own,
                     Evaluator& evaluator);
 

@@ -45,7 +45,7 @@ void Ranking::rank() {
   tuned_.best_of_kind.clear();
   tuned_.best_explicit = tuned_.best_threshold = std::nullopt;
   tuned_.best_as_before = tuned_.best_changed = std::nullopt;
-  // Of those alike the simplest is first, then the one that was written first.
+  // Among equals the simplest is first, then the one that was written first.
   std::vector<GroupBest*> bests;
   for (auto& [key, best] : walk_.groups()) bests.push_back(&best);
   std::map<const GroupBest*, int> effort;
@@ -55,7 +55,7 @@ void Ranking::rank() {
   });
   if (!bests.empty()) tuned_.fastest = bests.front()->step;
   tuned_.ranking.push_back(bests.empty() ? tuned_.baseline : recommend(bests));
-  // The best of each kind and of either way to train, and what is slower than the best.
+  // The best of each kind and of either way to train, and slower ones.
   std::size_t place = 0;
   for (const GroupBest* best : bests) {
     tuned_.best_of_kind.try_emplace(best->ranked.kind, best->ranked);
@@ -129,8 +129,8 @@ Ranked Ranking::rounder(const GroupBest& best) {
   return known->second;
 }
 
-// Returns the effort of setting a candidate up: 0 for what the user has, then more for each knob,
-// most for buckets by hand.
+// Returns the effort of setting a candidate up: 0 for the baseline, 1 for the scenario's other
+// strategies, then more for each knob, most for buckets by hand.
 int Ranking::effort_of(const GroupBest& best) const {
   const Strategy& strategy = best.ranked.strategy;
   if (points()[best.index].own_row) return strategy.name == scenario_.baseline ? 0 : 1;

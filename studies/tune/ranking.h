@@ -1,5 +1,5 @@
-// The order of the candidates that a walk found: what fits first, then the fastest; of those that
-// no measurement tells apart the simplest, of a round size.
+// The order of the candidates that a walk found: those that fit first, then the fastest. Among
+// those that no measurement tells apart, the simplest, of a round size.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@ namespace syncline::tune {
 // Candidates within this of the best are as good as it: no measurement tells them apart.
 inline constexpr double kEqual = 1e-3;
 
-// Puts `ranked` into the ranking after the best, by step time. What is as fast as the best or
-// faster takes more to set up, or is no round size: it is left out, as are figures that the ranking
-// has already.
+// Puts `ranked` into the ranking after the best, by step time. It is left out if it is no slower
+// than the best (it takes more effort, or is no round size), or if the ranking has its figures
+// already.
 void add_slower(Ranked ranked, Tuned& tuned);
 
 class Ranking {
  public:
-  // All arguments must outlive this.
+  // Builds a ranking. All arguments must outlive it.
   Ranking(const Scenario& scenario, const Search& search, const TuneOptions& options,
           Evaluator& evaluator, CandidateWalk& walk, Tuned& tuned)
       : scenario_(scenario),

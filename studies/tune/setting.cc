@@ -109,7 +109,7 @@ std::optional<Settable> SettingWriter::set_as_said(const Strategy& strategy) con
         dialect::write_config(*dialect_, strategy, scenario_.workload, scenario_.cluster);
     if (!config || !config->exact) return std::nullopt;
     if (!config->algorithm.empty() && config->setting.empty()) return std::nullopt;
-    // What encodes nothing here is said by leaving it out.
+    // A codec that encodes nothing here is expressed by leaving it out.
     if (trains_otherwise(strategy) != trains_otherwise(config->strategy)) return std::nullopt;
     Strategy said = is_given(strategy) ? strategy : config->strategy;
     said.name = strategy.name;

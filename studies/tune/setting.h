@@ -28,8 +28,8 @@ std::string setting_text(const dialect::Dialect& dialect, const Emitted& said);
 
 class SettingWriter {
  public:
-  // All arguments must outlive this. `emit`: the framework that was asked for; nullptr: the
-  // baseline's. `by_file`: a Python file of ours carries strategies out.
+  // Builds a writer. All arguments must outlive it. `emit`: the framework that was asked for;
+  // nullptr: the baseline's. `by_file`: a Python file of ours carries strategies out.
   SettingWriter(const input::Document& document, const Tuning& tuning, bool by_file,
                 const dialect::Dialect* emit);
 

@@ -63,7 +63,7 @@ class Tuner {
     }
   }
 
-  // Puts what the framework has in place of the best, ahead of whatever takes longer.
+  // Puts the framework's strategy in place of the best, ahead of all that take longer.
   void prefer_framework() {
     if (!options_.in_framework) return;
     const auto said = options_.in_framework(tuned_.winner().strategy);
@@ -78,7 +78,7 @@ class Tuner {
     best_so = tuned_.winner();
   }
 
-  // Puts another scheme ahead of what does not fit, or takes clearly longer.
+  // Puts another scheme ahead of a winner that does not fit, or takes clearly longer.
   void prefer_scheme() {
     std::vector<Ranked> schemes;
     for (const Strategy& scheme : options_.schemes) {
@@ -125,7 +125,7 @@ class Tuner {
                                tuned_.fastest > 0 ? tuned_.fastest : tuned_.one_stream_optimum});
     for (Ranked& ranked : tuned_.ranking) bound(ranked);
     bound(tuned_.baseline);
-    // Sums of the same durations in another order may leave the bound an ulp above what reaches it.
+    // Sums of the same durations in another order may leave the bound an ulp above the optimum.
     tuned_.lower_bound = tuned_.winner().metrics.lower_bound;
     if (tuned_.lower_bound < tuned_.optimum * (1 + kRounding)) {
       tuned_.lower_bound = std::min(tuned_.lower_bound, tuned_.optimum);

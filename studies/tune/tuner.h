@@ -1,4 +1,4 @@
-// The tuner: the best strategy of a search, how good it is, and what the others would have cost.
+// The tuner: the best strategy of a search, its distance from the optimum, the others' cost.
 #pragma once
 
 #include <functional>
@@ -19,27 +19,27 @@ struct TuneOptions {
   measure::ExecutorFactory make_executor = run::make_model_executor;
   std::string executor = "model";
   measure::ExecutorFactory confirm;  // costs the best few once more; none: nothing is confirmed
-  // Of those together at most so many collectives, each counted once a rank where several may be
-  // under way together: a simulation takes long for each. 0: no limit.
+  // Most collectives of all those together, each counted once per rank if several may be under way
+  // together: a simulation takes long for each. 0: no limit.
   double confirm_work = 0;
   std::size_t top = 5;     // how many of the best to report, at least 1
   std::size_t budget = 0;  // candidates evaluated at most; 0: no limit
   // The same for the gradients of all of them together: a candidate's cost grows with those.
   std::size_t work = 0;
   enum class Method { kAuto, kExhaustive, kPruned } method = Method::kAuto;
-  // Evaluates candidates elsewhere (run_jobs) if that takes long: in exhaustive walks, for what is
-  // confirmed, and in pruned walks some at a time, since what those leave out depends on what they
-  // found. None: all in this process. The answer is the same.
+  // Evaluates candidates elsewhere (run_jobs) if that takes long: in exhaustive walks, for
+  // confirmations, and in pruned walks some at a time, since later choices depend on earlier
+  // findings. None: all in this process. The answer is the same.
   run::ParallelMap parallel_map;
   std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
   std::function<bool()> interrupted = [] { return false; };
   // The alternative (alternatives.h) that is written for a framework; empty: the best that was
   // found.
   std::string take;
-  // For a Python file (`emit --python`): what that cannot carry out is not offered.
+  // For a Python file (`emit --python`): strategies that it cannot carry out are not offered.
   bool by_file = false;
-  // Other schemes of the framework that fit: one is taken where nothing of the search fits, or
-  // where it gains: kSchemeGain, if it takes another API than the baseline's.
+  // Other schemes of the framework that fit. One is taken if nothing of the search fits, or if it
+  // gains: kSchemeGain, if it takes another API than the baseline's.
   std::vector<Strategy> schemes;
   // Given the best that was found, the strategy that a framework has in its place; none: it stays.
   std::function<std::optional<Strategy>(const Strategy&)> in_framework;
@@ -60,7 +60,7 @@ struct CurvePoint {
 
 struct Tuned {
   Strategy base;
-  Ranked baseline;  // the scenario's, as it stands
+  Ranked baseline;  // the scenario's own
   // The best first, which is the one to take: of those that no measurement could tell apart the
   // simplest, of a round size. Then the best of each other configuration and kind that takes
   // longer.
@@ -73,26 +73,26 @@ struct Tuned {
   std::optional<Ranked> best_changed;    // of those that change the training
   std::optional<Ranked> outside;         // shorter than the framework's best, which is the winner
   bool confirmed_all = true;             // all that the search asked for, and the baseline
-  // With the winner's knobs on one stream: the best contiguous fusion, and whether it is proved to
-  // be the best there is (studies/tune/configuration.h).
+  // Step time of the best contiguous fusion with the winner's knobs on one stream. `optimum_exact`:
+  // it is proved to be the best there is (studies/tune/configuration.h).
   Seconds one_stream_optimum = 0;
   bool optimum_exact = false;
   Strategy optimum_strategy;
-  // The fastest that is known: that, or a candidate where more streams make it faster. How far
-  // below it another could be, the lower bound says.
+  // Fastest step time that is known: that, or a candidate's if more streams make it faster. The
+  // lower bound says how far below it another could be.
   Seconds optimum = 0;
   Seconds lower_bound = 0;  // of the winner's knobs, at any fusion and number of streams
   std::vector<CurvePoint> curve;
-  // The strategy of a point on the curve.
+  // Returns the strategy of a point on the curve.
   std::function<Strategy(Bytes size)> curve_strategy;
-  // Strategies of the scenario, and algorithms, that were left out: their collectives were not
-  // measured where the base's were.
+  // Strategies of the scenario, and algorithms, that were left out: unlike the base's, their
+  // collectives were not measured.
   std::vector<std::string> unmeasured;
   std::size_t points = 0;       // candidates in the space
   std::size_t evaluations = 0;  // of them evaluated
   bool exhaustive = false;
   bool complete = true;    // false: stopped by budget or interruption
-  Seconds left_bound = 0;  // then: what none of the candidates that were left goes below
+  Seconds left_bound = 0;  // then: lower bound of all candidates that were left
 
   const Ranked& winner() const { return ranking.front(); }
 };
@@ -100,7 +100,7 @@ struct Tuned {
 // Requires a validated scenario; `search` as read for it.
 Tuned tune(const Scenario& scenario, const Search& search, const TuneOptions& options);
 
-// Percent above: 100 * (found / best - 1).
+// Returns the percentage above: 100 * (found / best - 1).
 double percent_above(Seconds found, Seconds best);
 
 }  // namespace syncline::tune

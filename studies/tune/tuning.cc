@@ -32,7 +32,7 @@ void add_break_evens(const input::Document& document, Tuning& tuning) {
     compare(document, strategy.name, scenario.baseline);
   }
 
-  // What only the search compresses: its best, against the best that does not.
+  // Compares the search's best with compression and its best without.
   const auto& changed = tuning.tuned.best_changed;
   const auto& before = tuning.tuned.best_as_before;
   if (own || !changed || !before || changed->strategy.compression.codec.empty()) return;
@@ -51,7 +51,7 @@ void add_break_evens(const input::Document& document, Tuning& tuning) {
   compare(with, changed->strategy.name, before->strategy.name);
 }
 
-// A strategy as the document has it; null: it has none of that name.
+// Returns a strategy as the document has it; an empty object: it has none of that name.
 Json entry_of(const input::Document& document, const std::string& name) {
   for (const Json& entry : document.root["strategies"]) {
     if (entry.value("name", "") == name) return entry;
@@ -59,7 +59,7 @@ Json entry_of(const input::Document& document, const std::string& name) {
   return Json::object();
 }
 
-// The configuration of the baseline; null: it is in no dialect.
+// Returns the configuration of the baseline; null: it is in no dialect.
 Json baseline_config(const input::Document& document, const Scenario& scenario) {
   return entry_of(document, scenario.baseline).value("config", Json());
 }
@@ -107,7 +107,7 @@ class InFramework {
     return said_->strategy;
   }
 
-  // What it says of the best, or in its place.
+  // Returns the framework's words for the best, or for the strategy in its place.
   const std::optional<Emitted>& said() const { return said_; }
 
  private:
@@ -139,11 +139,11 @@ void add_ddp_curve(const input::Document& document, const dialect::Dialect* emit
       tuning.ddp_curve.push_back({curve[i].size, model.step_time(strategy)});
     }
   } catch (const InputError&) {
-    tuning.ddp_curve.clear();  // a cap is refused beside the other keys
+    tuning.ddp_curve.clear();  // a cap is refused next to the other keys
   }
 }
 
-// Of a compiled job, candidates for a file have the graph whole.
+// Makes the graph whole in a compiled job's base, for candidates of a file.
 void search_whole_graphs(Tuning& tuning) {
   Strategy whole = dialect::with_whole_graph(*find_strategy(tuning.scenario, tuning.search.base));
   if (whole.pieces == find_strategy(tuning.scenario, tuning.search.base)->pieces) return;
@@ -166,7 +166,7 @@ std::optional<Emitted> scheme_written(const Tuning& tuning, const Strategy& stra
   return std::nullopt;
 }
 
-// Lists what fits with other keys of the job in place of what does not, and writes it.
+// Lists and writes strategies that fit with other keys of the job, in place of those that do not.
 void add_remedy(const input::Document& document, std::string_view dialect, Tuning& tuning) {
   tuning.alternatives.resize(1);
   measure::Remedy remedy = measure::remedy_of(document, {}, dialect);
@@ -208,8 +208,8 @@ void add_remedy(const input::Document& document, std::string_view dialect, Tunin
   tuning.emitted->exact = true;
 }
 
-// Puts an alternative in the place of the best for what is written. One that no configuration says
-// is for a Python file alone.
+// Puts an alternative in the place of the best for written files. An alternative without a
+// configuration is for a Python file only.
 void take(const std::string& name, Evaluator& model, Tuning& tuning) {
   std::vector<std::string> names;
   std::string listed;
@@ -218,7 +218,7 @@ void take(const std::string& name, Evaluator& model, Tuning& tuning) {
     listed += (listed.empty() ? "'" : ", '") + names.back() + "'";
   }
   auto at = std::ranges::find(names, name);
-  // What a file does of the same training may have other knobs: its row has more of a name.
+  // A file may train the same with other knobs: that row's name continues this one.
   const auto goes_on = [&](const std::string& row) { return row.starts_with(name + ", "); };
   if (at == names.end() && std::ranges::count_if(names, goes_on) == 1) {
     at = std::ranges::find_if(names, goes_on);

@@ -120,12 +120,12 @@ void WayFinder::add_way(std::vector<TrainingWay>& list, const Strategy& strategy
   if (!settings_.trains_otherwise(strategy)) return;
   const std::string name = way_of(strategy);
   auto way = std::ranges::find(list, name, &TrainingWay::name);
-  // What a framework says of a way, ours need not say again.
+  // A way in the framework's words is not repeated in ours.
   if (way != list.end() && !own && (way->own || config.is_null())) return;
   auto set = settings_.settable(strategy, config);
   if (!set && settings_.is_winner(strategy)) set = settings_.settable_or_unsaid(strategy);
   if (!set) return;
-  // Where collectives were measured, links that nobody measured do not compete with them.
+  // Links that were not measured do not compete with measured collectives.
   if (measured_ && has_unmeasured(scenario_, set->strategy)) {
     left_out_.push_back("'" + strategy.name + "'");
     return;

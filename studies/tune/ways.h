@@ -23,7 +23,7 @@ Strategy joined(const Strategy& training, const Strategy& knobs);
 
 class WayFinder {
  public:
-  // Both must outlive this.
+  // Builds a finder. Both must outlive it.
   WayFinder(const Tuning& tuning, const SettingWriter& settings);
 
   // Returns the ways of the scenario's strategies and search, then others that are worth trying,
@@ -33,7 +33,7 @@ class WayFinder {
   std::vector<TrainingWay> find(const std::optional<Emitted>& said,
                                 const std::vector<Strategy>& same, bool waits);
 
-  // Returns the names of strategies whose collectives were not measured though the baseline's were.
+  // Returns names of strategies with unmeasured collectives, if the baseline's were measured.
   const std::vector<std::string>& left_out() const { return left_out_; }
 
  private:

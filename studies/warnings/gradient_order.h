@@ -1,4 +1,4 @@
-// Detects the order in which a workload lists its gradients, from their names and shapes.
+// Detects the order of a workload's list of gradients, from their names and shapes.
 #pragma once
 
 #include "core/job.h"

@@ -12,23 +12,23 @@ import sys
 
 # Habit: (limit, the anchors' highest). Shares are percent of comment blocks, others are counts.
 LIMITS = {
-    "functions of headers whose comment opens with a verb": (93, 51),  # at least
-    "blocks that open with What, Of, Whether, Where, That, Those, Likewise, And, By, With": (2, 0.2),
-    "blocks with 'what'": (3.2, 0.6),
-    "blocks with 'where'": (1.7, 1.7),
-    "blocks with 'stands' or 'stood'": (0.5, 0),
-    "blocks with 'so many' or 'as many'": (0.5, 0.2),
-    "blocks with 'behind'": (0.6, 0.3),
-    "blocks with 'beside'": (0.4, 0),
-    "blocks with 'of which', 'whose' or 'in which'": (1, 1.3),
+    "functions of headers whose comment opens with a verb": (98, 51),  # at least
+    "blocks that open with What, Of, Whether, Where, That, Those, Likewise, And, By, With": (0.2, 0.2),
+    "blocks with 'what'": (0.4, 0.6),
+    "blocks with 'where'": (0.2, 1.7),
+    "blocks with 'stands' or 'stood'": (0.1, 0),
+    "blocks with 'so many' or 'as many'": (0.1, 0.2),
+    "blocks with 'behind'": (0.2, 0.3),
+    "blocks with 'beside'": (0.1, 0),
+    "blocks with 'of which', 'whose' or 'in which'": (0.2, 1.3),
     "sentences of more than 25 words, in percent": (1, None),
     "names in backquotes that no code has": (0, None),
-    "functions named by a participle": (76, None),
+    "functions named by a participle": (75, None),
 }
 VERB_FIRST, *_ = LIMITS
 
 _VERBS = set("""
-accepts does makes remembers rescales varies shards pools requires narrows adds adjusts advises aligns allocates announces answers appends applies asks assigns averages begins
+accepts publishes does makes remembers rescales varies shards pools requires narrows adds adjusts advises aligns allocates announces answers appends applies asks assigns averages begins
 binds bounds breaks brings broadcasts builds calls carries casts catches checks chooses clears closes
 collects combines compares compiles computes confirms connects continues converts copies costs counts creates
 cuts decides decodes deletes describes destroys detaches divides draws drops emits encodes ends ensures
