@@ -28,7 +28,8 @@ namespace {
 
 struct Comparison {
   std::string name;
-  std::vector<std::string> calibrate, predict, alone, rows, counts;
+  std::vector<std::string> calibrate, predict;
+  std::vector<std::string> alone, rows, counts;  // files of each_alone, each_row and each_count
 };
 
 struct List {
@@ -197,6 +198,7 @@ std::vector<measure::FidelityTable> log_fidelity(
     const std::function<bool()>& interrupted) {
   const List list = read_list(path);
   std::vector<measure::FidelityTable> tables;
+  std::size_t done = 0;
   for (const auto& comparison : list.comparisons) {
     if (interrupted()) break;
     for (const auto& [files, each] :
@@ -209,8 +211,7 @@ std::vector<measure::FidelityTable> log_fidelity(
     if (!comparison.calibrate.empty()) {
       for (auto& table : compared(comparison, list.from_bytes)) tables.push_back(std::move(table));
     }
-    progress(static_cast<std::size_t>(&comparison - list.comparisons.data()) + 1,
-             list.comparisons.size());
+    progress(++done, list.comparisons.size());
   }
   return tables;
 }
