@@ -306,8 +306,8 @@ void Communicators::abort() noexcept {
   world_ = nullptr;
 }
 
-// Finalizes in order: all collectives are done, and each rank may take its own time. Aborts those
-// that other ranks do not finish in 5 s.
+// Finalizes all communicators, one after the other, once their collectives have ended. Aborts
+// communicators that the other ranks do not finalize too within 5 s in all.
 void Communicators::leave() noexcept {
   const auto deadline = live::LiveClock::now() + 5s;
   const auto end = [&](ncclComm_t communicator) {

@@ -33,8 +33,8 @@ std::unique_ptr<live::LiveExecutor> make_nccl_executor(const Workload& workload,
                                                        NcclSettings settings = {});
 
 // Returns checks and times of the kernels on this process's GPU, as JSON like make gpu-check's
-// (kernels/check/measure.h). Small sizes are a rehearsal. Throws MachineError without a GPU or if a
-// check fails.
+// (kernels/check/measure.h). If not `large`, sizes are small and the JSON is marked as a rehearsal.
+// Throws MachineError without a GPU or if a check fails.
 std::string measured_kernels(bool large = true);
 
 // Returns the reason why this process cannot run it: not built in, no driver, no device. Empty: it

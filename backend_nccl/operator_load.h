@@ -40,6 +40,7 @@ class OperatorLoad {
   void update(const OperatorKernel& kernel, std::size_t number, cudaStream_t stream) const;
   const std::byte* read(int value) const { return read_.data() + at(value); }
   std::byte* written(int value) const { return written_.data() + at(value); }
+  // Returns the byte offset of a value in read_ and written_; 0 for no value (below 0).
   std::size_t at(int value) const {
     return value < 0 ? 0 : places_[static_cast<std::size_t>(value)];
   }
@@ -48,7 +49,7 @@ class OperatorLoad {
   const Device device_;
   std::vector<OperatorKernel> kernels_;
   std::vector<std::vector<OperatorRange>> ranges_;  // per operation of the plan
-  std::vector<std::size_t> places_;                 // per value, byte offset in read_ and written_
+  std::vector<std::size_t> places_;                 // at(), per value
   std::vector<std::size_t> states_at_;              // per operator, elements
   std::size_t states_ = 0;                          // elements of each of the optimizer's arrays
   CudaMemory read_, written_, optimizer_, channels_, workspace_, aux_;

@@ -52,6 +52,7 @@ std::string StreamWalk::describe(std::size_t launch) const {
          std::to_string(launch / count) + ")";
 }
 
+// Records an event. `captured`: the graph records it at each launch, and the host can read it.
 void StreamWalk::record(const CudaEvent& event, cudaStream_t stream, bool captured) const {
   captured ? event.record_outside(stream) : event.record(stream);
 }
