@@ -1,5 +1,5 @@
 // Architectures with generated operators: one training step, forward, backward and update, with the
-// gradients in backward order. Each is one row here.
+// gradients in backward order. Each is one row of the table in architecture.cc.
 #pragma once
 
 #include <array>
@@ -125,7 +125,8 @@ std::span<const Architecture> architectures();
 const Architecture* find_architecture(std::string_view name);  // or nullptr
 std::vector<std::string> architecture_names();
 
-// Returns one step. Requires sizes in a shaped one's shape, and images of whole patches.
+// Returns one step. Requires a shape with sizes if the architecture is `shaped`, and an image side
+// that is a multiple of the patch.
 Generated generate(const Architecture& architecture, const ArchitectureOptions& options);
 
 // Sets kernels and traffic of operators in `list` to those of PyTorch's uncompiled chains.
