@@ -1,5 +1,5 @@
-// Prints --help. The program's lists its verbs, grouped by a user's purpose. A verb's is one screen
-// with its common options; --help-all adds the other groups.
+// Prints --help. The program's help lists its verbs, grouped by a user's purpose. The help of a
+// verb is one screen with its common options; --help-all adds the other groups.
 #pragma once
 
 #include <CLI/CLI.hpp>
