@@ -1,4 +1,5 @@
-// A row of the table from functions of two ranks or more: one rank fits, and has no work.
+// Makes a row of the table from functions that need two ranks or more. One rank always fits, and
+// then the row gives no work.
 #pragma once
 
 #include <cassert>
@@ -7,7 +8,8 @@
 
 namespace syncline::collective {
 
-// Returns a row that calls these for two ranks or more; all but kFits only for fitting kinds.
+// Returns a row that calls these functions for two ranks or more only, and all but kFits only if
+// kFits returns true.
 template <auto kFits, auto kRounds, auto kEdges, auto kStages, auto kCost, auto kChunks>
 Algorithm guarded(std::string_view name, std::string_view summary) {
   using Kind = CollectiveKind;

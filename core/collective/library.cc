@@ -121,7 +121,7 @@ Prior nccl_prior(const Path& path, double bytes) {
   return {between(row.bias, bytes), between(row.spread, bytes)};
 }
 
-// Returns the prior of a ring on the links, from the same logs; fitting these explains most of it.
+// The figures are of a ring on the links, from the same logs. Fitting the links explains most.
 Prior links_prior(double bytes) {
   constexpr Row kLinks = {{-0.2, 0.7, 0.5, 0.5}, {0.67, 0.71, 0.42, 0.42}};
   return {between(kLinks.bias, bytes), between(kLinks.spread, bytes)};

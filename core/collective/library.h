@@ -44,10 +44,10 @@ struct Prior {
   double spread = 0;  // around the bias
 };
 
-// Returns the prior of NCCL's model on the links (NcclCostModel) for a payload above 0 bytes.
+// Returns the error of NcclCostModel's times for a payload above 0 bytes.
 Prior nccl_prior(const Path& path, double bytes);
 
-// Returns the prior of latency and bandwidth, for any library.
+// Returns the error of times by latency and bandwidth of the links, for any library.
 Prior links_prior(double bytes);
 
 }  // namespace syncline::collective

@@ -21,8 +21,8 @@ struct ModelWork {
   Seconds overhead = 0;   // of data-parallel running, part of `all` and `forward`
   Seconds tail = 0;       // work that can only follow the last exchange
   bool averages = false;  // LocalSGD: parameters are exchanged after all of it
-  bool crosses = false;   // the next step's forward pass waits layer by layer
-  bool awaits = false;    // or as a whole: the host's time before it is off the path
+  bool crosses = false;   // the next step's forward pass waits for parameters layer by layer
+  bool awaits = false;    // it waits, by layers or at once; `overhead` before it is hidden then
   plan::OpId last_update = -1;
   plan::OpId last_forward = -1;
 };

@@ -8,13 +8,13 @@
 
 namespace syncline::plan {
 
-// Fetches of one pass of a micro-batch, by the tensor of their moments: indices into
-// Communication::fetches.
+// Fetches of one pass of a micro-batch, as indices into Communication::fetches. Both lists are by
+// the tensor before whose layer the pass launches or awaits the fetch (Moment::tensor).
 struct FetchesOfPass {
   std::vector<std::vector<std::size_t>> asked;
   std::vector<std::vector<std::size_t>> needed;
 
-  // True if a fetch is asked for or awaited there.
+  // True if the pass launches or awaits a fetch before that tensor's layer.
   bool any(std::size_t tensor) const { return !asked[tensor].empty() || !needed[tensor].empty(); }
 };
 FetchesOfPass fetches_of_pass(const Communication& communication, std::size_t tensors,

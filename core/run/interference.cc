@@ -127,6 +127,8 @@ class Inserted {
     return passes ? compute : nullptr;
   }
 
+  // Finds the exchanges, one per series of collectives of a bucket on its stream. Operations after
+  // them there belong to it too, except waits for a tick. Then finds the computation during each.
   void find_exchanges() {
     for (OpId id = 0; id < static_cast<OpId>(given_.ops.size()); ++id) {
       const plan::Op& op = given(id);
@@ -134,7 +136,7 @@ class Inserted {
       const bool follows = !exchanges_.empty() && exchanges_.back().last == id - 1 &&
                            given(id - 1).stream == op.stream;
       if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
-        if (collective->bucket < 0) continue;  // small, between stages
+        if (collective->bucket < 0) continue;  // a small one between pipeline stages
         const bool same = follows && exchanges_.back().bucket == collective->bucket &&
                           exchanges_.back().gathers == op.gathers;
         if (!same) exchanges_.push_back({id, id, collective->bucket, op.gathers});
