@@ -85,7 +85,7 @@ struct Dialect {
   // Sets the samples and the number of micro-batches in a configuration that has keys for them.
   // nullptr: it has no such keys.
   void (*set_batches)(std::int64_t batch, std::int64_t micro_batches, Json& config) = nullptr;
-  // True if it trains jobs with a cut model (workload.parallel).
+  // True if it trains jobs with a partitioned model (workload.parallel).
   bool cuts_jobs = false;
   // Largest bucket size in bytes by which users mean one bucket, however small the model is; 0:
   // there is no such size.

@@ -8,7 +8,7 @@
 
 namespace syncline::dialect {
 
-// Returns all frameworks, in the users' order.
+// Returns all frameworks' dialects, in the order that `syncline list` prints.
 std::vector<Dialect> all_dialects();
 
 // Returns Horovod's dialect: environment variables (numbers, or text as in a shell), and

@@ -1,5 +1,5 @@
 // The keys of frameworks, from their own packages (formats/dialect/keys/*.json, written by
-// tests/frameworks/keys.py), with the effect of each here.
+// tests/frameworks/keys.py). Each is marked: modelled, without effect on a step, or not modelled.
 #pragma once
 
 #include <map>
@@ -15,11 +15,11 @@ struct FrameworkKey {
   enum class Mark {
     kModelled,  // a reader evaluates it
     kHarmless,  // it changes no step
-    kMatters,   // it changes a step, and nothing here evaluates it
+    kMatters,   // it changes a step, and no reader evaluates it
   } mark = Mark::kMatters;
-  Json usual;  // of one that matters: the framework's default; null: off
+  Json usual;  // for kMatters: the framework's default; null: off
 
-  // Says if a value changes a step though nothing evaluates it.
+  // Returns true if this value changes a step and no reader evaluates the key.
   bool left_out(const Json& value) const;
 };
 
@@ -37,11 +37,11 @@ std::vector<std::string> key_list_names();
 // Returns true if a value turns its key's effect off: false, 0, 1, "none" and the like.
 bool says_off(const Json& value);
 
-// Returns the keys that are given and matter, though nothing evaluates them: "a, b".
+// Returns the keys in `config` that change a step and that no reader evaluates: "a, b".
 std::string left_out(const Json& config, const KeyList& list);
 
-// Ends the reading of a configuration by its list of keys. Keys without effect are passed over,
-// those that matter become one note, and a key that the framework does not have is refused.
+// Ends the reading of a configuration by its list of keys. Ignores kHarmless keys, notes kMatters
+// keys in one sentence, and refuses keys that the framework does not have.
 void finish_keys(Reader& config, const KeyList& list, std::vector<std::string>& notes);
 
 }  // namespace syncline::dialect

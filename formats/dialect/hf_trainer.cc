@@ -12,7 +12,7 @@
 namespace syncline::dialect {
 namespace {
 
-// Arguments about the exchange begin with these: among them a mistake is told.
+// Beginnings of arguments about the exchange. Among such keys, an unknown one is refused.
 constexpr std::array<std::string_view, 5> kOwn{"ddp_", "gradient_acc", "deepspeed", "fsdp",
                                                "torch"};
 

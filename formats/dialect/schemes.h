@@ -17,7 +17,7 @@ std::vector<Scheme> schemes_of_framework(std::string_view dialect, const Json& c
 void set_batches(std::string_view dialect, std::int64_t batch, std::int64_t micro_batches,
                  Json& config);
 
-// Returns the first framework that trains jobs with a cut model; empty: there is none.
+// Returns the first framework that trains jobs with a partitioned model; empty: there is none.
 std::string_view framework_of_cut_jobs();
 
 // Returns a configuration with the patch (RFC 7396); null is one without keys.

@@ -177,6 +177,7 @@ const KnobTable<Strategy>& fusion_knobs() {
   static const KnobTable<Strategy> table{
       "fusion",
       [](const Setting&, Strategy& strategy) {
+        // An object "fusion" without keys fuses by size.
         set_fusion(strategy, {});
         strategy.fusion.rule = Rule::kSize;
       },

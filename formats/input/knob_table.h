@@ -170,11 +170,13 @@ struct Knob {
 
   bool is(unsigned trait) const { return (traits & trait) != 0; }
 
+  // Makes the key required if `when` is true.
   Knob needed(std::function<bool(const T&)> when = [](const T&) { return true; }) && {
     required = std::move(when);
     schema.erase("default");
     return std::move(*this);
   }
+  // Sets the test that the value is that of an absent key.
   Knob resting(std::function<bool(const T&)> when) && {
     at_rest = std::move(when);
     return std::move(*this);
@@ -198,14 +200,17 @@ struct Knob {
     schema.merge_patch(patch);
     return std::move(*this);
   }
+  // Adds traits.
   Knob with(unsigned more) && {
     traits |= more;
     return std::move(*this);
   }
+  // Marks a knob that `tune` varies. `named` names its value.
   Knob varied(std::string (*named)(const T&)) && {
     axis = named;
     return std::move(*this);
   }
+  // Sets the keys that have a meaning only with some of its values.
   Knob brings(std::vector<Brings> rows) && {
     beside = std::move(rows);
     return std::move(*this);
@@ -361,8 +366,8 @@ std::vector<Knob<T>> of_member(U T::*member, std::vector<Knob<U>> knobs) {
   return lifted;
 }
 
-// Makes a knob with an object as value, the keys of `table`, all of them fields of `T`. The knob is
-// at rest if each of them is as in a default object of type `T`.
+// Makes a knob with an object as value, the keys of `table`, all of them fields of `T`. It has the
+// value of an absent key if all of its keys do.
 template <typename T>
 Knob<T> part(const std::string& key, const KnobTable<T>& table) {
   Knob<T> made;
@@ -382,7 +387,8 @@ Knob<T> part(const std::string& key, const KnobTable<T>& table) {
   return std::move(made).says(key + " %");
 }
 
-// Returns " (one thing; another)": the words of each knob that is not at rest; empty: none.
+// Returns " (one thing; another)": the words of each knob with another value than that of an absent
+// key; empty: none.
 template <typename T>
 std::string moved_knobs(const KnobTable<T>& table, const T& object) {
   std::string text;

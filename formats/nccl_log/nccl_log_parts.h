@@ -72,7 +72,7 @@ struct RawTable {
   std::vector<std::string> lead;  // the head's words before "size", the nearest first
   std::vector<std::string> tail;  // its words after the columns that the test prints
   LogContext context;
-  bool context_inherited = false;  // the log told no new fact since the previous table
+  bool context_inherited = false;  // the log states no new fact after the previous table
   bool sent_away = false;  // of 2018: algbw may count only bytes that a rank sends to others
   int root = -1;           // of the rows; -1: none
   // Range of busbw / algbw that the digits printed in all rows together allow.
@@ -89,10 +89,10 @@ bool lawful(Bytes size, double time, const PrintedPlace& printed, bool sent_away
 std::vector<RawTable> parts_of(RawTable raw);
 
 // Settings of NCCL's environment in a line: "-x NCCL_ALGO=Tree", "NCCL_PROTO set by environment to
-// LL". A command, or a line of NCCL itself, is about one run.
+// LL".
 struct StatedSettings {
   std::map<std::string, std::string> values;
-  bool of_one_run = false;
+  bool of_one_run = false;  // a command, or a line of NCCL; else all later runs have them (export)
 };
 StatedSettings settings_in(std::string_view line);
 
