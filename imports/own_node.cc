@@ -76,7 +76,7 @@ class Found {
   NcclHints::Cpu cpu = NcclHints::Cpu::kOther;
   const char* by_nvlink = "NCCL's topology file: NVLink joins all GPUs";
   const char* by_pcie = "NCCL's topology file: PCIe joins the GPUs";
-  int capability = 0;  // 90 of an H100; 0: not told, as in files of virtual machines
+  int capability = 0;  // 90 of an H100; 0: unknown, as in files of virtual machines
 
   Found() = default;
   explicit Found(const Json& system) {
@@ -265,7 +265,7 @@ std::string behind(const std::string& line, const char* word) {
   return line.substr(from, line.find_first_of(" ,", from) - from);
 }
 
-// Returns the name and the rate of a port in a line of NCCL's; a rate of 0: not told.
+// Returns the name and the rate of a port in a line of NCCL's; a rate of 0: unknown.
 Nic port_in(const std::string& line, bool direct) {
   Nic nic{behind(line, " name="), leading_number(behind(line, " speed=")), direct};
   const std::size_t number = line.rfind("] ");

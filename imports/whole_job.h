@@ -1,5 +1,5 @@
-// The workload and the strategy of a job that is cut into groups of ranks (Observed::whole): its
-// stages as measured, the others as the first rank's.
+// The workload and the strategy of a partitioned job (Observed::whole). Pipeline stages of ranks
+// that were read are as measured, the others as the first rank's.
 #pragma once
 
 #include <string>

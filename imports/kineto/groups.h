@@ -27,7 +27,7 @@ void group_by_shapes(const Trace& trace, TraceTimeline& timeline, std::vector<Ra
 void check_groups(const Trace& trace, const TraceTimeline& timeline,
                   const std::vector<RankGroup>& groups);
 
-// Returns true if a group shows that the model is cut, or that gradients go to shards.
+// Returns true if a group shows that the model is partitioned, or that gradients go to shards.
 bool tells_a_cut(const TraceTimeline& timeline, const std::vector<RankGroup>& groups);
 
 // Returns sizes and order of the layout. Throws InputError if the groups do not divide the world,

@@ -57,7 +57,7 @@ std::optional<DType> kernel_dtype(std::string_view name) {
   return dtype_of(name.substr(0, name.find('_')));
 }
 
-// Largest credible count of elements, for any memory; larger ones become 0, as if not told.
+// Largest credible count of elements, for any memory; larger ones become 0, the unknown count.
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
 
 std::int64_t believed(std::int64_t count) { return count < 0 || count > kMost ? 0 : count; }

@@ -71,29 +71,29 @@ struct DeviceEvent {
 struct TracedTensor {
   std::vector<std::int64_t> shape;
   std::optional<DType> dtype;
-  std::int64_t elements = 0;  // 0: its shape is not told; a scalar's is empty
-  bool undefined = false;     // told to be none: no shape and no type
+  std::int64_t elements = 0;  // 0: its shape is not given; a scalar's is empty
+  bool undefined = false;     // the event states that it is no tensor: no shape and no type
 };
 
 // A trace's facts about a group of ranks, from all its places.
 struct ToldGroup {
-  std::string name;         // as torch numbers it; empty: its size alone is told
+  std::string name;         // as torch numbers it; empty: only its size is given
   std::string description;  // "TENSOR_MODEL_PARALLEL_GROUP", "mesh_tp"; empty: none
-  std::vector<int> ranks;   // empty: not told
-  int size = 0;             // 0: not told
+  std::vector<int> ranks;   // empty: not given
+  int size = 0;             // 0: not given
   bool cut = false;         // `ranks` are the first ones
-  bool lies = false;        // it is told twice, and otherwise
+  bool lies = false;        // two places contradict each other
 };
 
 // An event's facts about a collective; several events may describe the same one.
 struct TracedMessage {
-  std::string kind;           // "all_reduce", ...; empty: not told
+  std::string kind;           // "all_reduce", ...; empty: not given
   std::string group;          // of ranks, as torch names it
   int place = -1;             // of that group in Trace::groups
   std::string backend;        // "nccl", "gloo", if its name begins so
-  int ranks = 0;              // 0: not told
-  std::int64_t elements = 0;  // the larger of input and output; 0: not told
-  std::int64_t given = 0;     // elements that a rank gives; `got`: receives; 0: not told
+  int ranks = 0;              // 0: not given
+  std::int64_t elements = 0;  // the larger of input and output; 0: not given
+  std::int64_t given = 0;     // elements that a rank gives; `got`: receives; 0: unknown
   std::int64_t got = 0;
   std::optional<DType> dtype;
   bool told = false;  // the event's metadata has the kind, not only its name
@@ -154,7 +154,7 @@ struct Event {
   std::string thread;
   Nanoseconds start = 0;
   Nanoseconds duration = 0;
-  // Arguments; -1 and empty: not told.
+  // Arguments; -1 and empty: not given.
   std::int64_t correlation = -1;
   std::int64_t stream = -1;
   std::int64_t device = -1;

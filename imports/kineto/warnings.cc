@@ -220,7 +220,7 @@ std::string collectives_listed(const TraceTimeline& timeline) {
     const TracedMessage& message = collective.message;
     auto& [count, bytes] = kinds[message.kind.empty() ? "unknown" : message.kind];
     ++count;
-    // More than memory holds is no sum to be told.
+    // A sum larger than any memory is shown as this.
     constexpr Bytes kHuge = Bytes{1} << 55;
     const Bytes own = message.elements * size_of(message.dtype.value_or(DType::kFp32));
     bytes = std::min(kHuge, bytes + own);

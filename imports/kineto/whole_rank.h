@@ -1,4 +1,4 @@
-// The trace of one rank of a job that is cut into groups of ranks: its layout and its steps.
+// The trace of one rank of a partitioned job (model parallelism or shards): its layout and steps.
 #pragma once
 
 #include <optional>
@@ -20,15 +20,11 @@ void read_whole(const Trace& trace, TraceTimeline& timeline, const std::vector<A
 
 bool same_layout(const std::optional<Whole>& a, const std::optional<Whole>& b);
 
-// Merges groups that several ranks list into one, with their times and late ranks. `told`: by rank;
-// Exchange::in is a place in it.
+// Merges the groups that the traces of several ranks list, with their times and late ranks. `told`:
+// each rank's list, into which ObservedExchange::in of that rank points before and after the call.
 void join_groups(std::vector<std::vector<RankGroup>> told, Observed& observed);
 
-// One step of a job that is cut into groups of ranks: passes of micro-batches through one stage,
-// divided along the compute stream, without waits for other stages and for gradients and
-// parameters.
-
-// One backward pass, gradient by gradient as they arrived.
+// One backward pass of a micro-batch, gradient by gradient as they arrived.
 struct StagePass {
   std::vector<Seconds> waits;
   std::vector<int> tensors;  // places in Trace::tensors; -1: none
@@ -43,6 +39,7 @@ struct WholeSent {
   bool behind = false;   // no gradient arrives after it
 };
 
+// One step of a partitioned job: the passes of its micro-batches through one pipeline stage.
 struct WholeStep {
   Step step;  // find_whole_sizes makes its gradients from the passes
   std::vector<StagePass> passes;
@@ -50,12 +47,13 @@ struct WholeStep {
   bool regathers = false;     // parameters are gathered inside backward passes
   bool gathers_late = false;  // parameters are gathered during the forward pass too
   std::optional<DType> gathered;
-  bool alternates = false;  // forward passes run between backward passes
-  int chunks = 1;           // chunks of the model that the stage holds
-  int exchanging_passes = 1;
+  bool alternates = false;    // forward passes run between backward passes
+  int chunks = 1;             // chunks of the model that the stage holds
+  int exchanging_passes = 1;  // backward passes after which gradients are exchanged
 };
 
-// Returns the step. Requires arrivals in the window.
+// Returns the step. Times of its passes are without waits for other stages, gradients and
+// parameters. Requires arrivals in the window.
 WholeStep derive_whole_step(const Trace& trace, const TraceTimeline& timeline,
                             const std::vector<Arrival>& arrivals, const StepWindow& window,
                             const std::vector<RankGroup>& groups);

@@ -480,7 +480,7 @@ void dinov2(Reader& reader, Laid& laid) {
     laid.add(at + "layer_scale2", {hidden});
   }
   laid.norm("layernorm", hidden, true);
-  // Classes are told by the class's token and the mean of the others.
+  // The classifier reads the class's token and the mean of the others.
   lay_classes(reader, laid, 2 * hidden, "classifier");
 }
 
