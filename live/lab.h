@@ -1,4 +1,5 @@
-// A lab: every rank in a network namespace of its own, at a shaped link, on this one machine.
+// A lab on this one machine: every rank in a network namespace of its own, at a shaped link (of
+// limited bandwidth and added latency).
 #pragma once
 
 #include <cstdint>

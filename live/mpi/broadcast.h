@@ -1,5 +1,5 @@
 // The function of libsyncline_mpi.so. This library is loaded if mpirun started the ranks, so that
-// the program itself runs on machines without MPI. It has plain types, as it is found by its name.
+// the program itself runs on machines without MPI. dlsym finds the function by its C name.
 #pragma once
 
 #include <string>
