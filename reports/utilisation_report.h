@@ -1,4 +1,5 @@
-// The answer of `tune --utilisation`.
+// The answer of `tune --utilisation`: utilisation of training by the bandwidth of links between
+// groups, and the bandwidth that a wanted utilisation needs.
 #pragma once
 
 #include "reports/answer.h"
@@ -6,9 +7,6 @@
 #include "studies/layouts/utilisation.h"
 
 namespace syncline::reports {
-
-// Utilisation of training by the bandwidth of links between groups, and the bandwidth that a wanted
-// utilisation needs: `tune --utilisation`.
 
 // Returns utilisation over the bandwidth between the groups, a line per strategy.
 chart::Figure utilisation_figure(const tune::Utilisation& utilisation);
