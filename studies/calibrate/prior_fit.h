@@ -17,8 +17,8 @@ inline constexpr std::array<double, 4> kPayloads = {8.0 * kKiB, 512.0 * kKiB, 23
                                                     1.0 * kGiB};
 using ByPayload = std::array<double, kPayloads.size()>;
 
-// One site's rows for one kind of path, per class: a payload in bytes, and log(measured time / time
-// by NCCL's model on the data sheet).
+// One site's rows for one kind of path, per class: a payload in bytes, and log(measured time /
+// time). The second time is that of NCCL's model with rates from the data sheet.
 struct PriorUnit {
   std::string site;
   collective::Path path;
@@ -33,9 +33,9 @@ struct PriorFit {
   ByPayload spread;
 };
 
-// Fits a kind of path. Its bias is the mean over its sites (a survey counts twice) and, once, the
-// median of all kinds, which matters most with few sites. The spread combines those of its sites,
-// each left out, and once that of all kinds.
+// Fits a kind of path. The bias is a mean: each site counts once, the median of all kinds once, a
+// published survey of the kind twice. The spread is the root of a mean of squared errors: of each
+// site by a fit without it, and once of the mean of all kinds.
 PriorFit prior_fit(const std::vector<PriorUnit>& units, const collective::Path& path);
 // Fits a network of unknown kind.
 PriorFit unnamed_fit(const std::vector<PriorUnit>& units);

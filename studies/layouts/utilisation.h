@@ -36,7 +36,7 @@ struct Utilisation {
 
 // Returns the utilisation of the document's scenario around its baseline; its own strategies with
 // local_sgd in these groups come last. Measured times of collectives hold only for the given links:
-// they are dropped with a warning. Throws InputError if there is one rank, or a job is cut.
+// they are dropped with a warning. Throws InputError for one rank, or a partitioned model.
 Utilisation utilisation_of(const input::Document& document, double target);
 
 }  // namespace syncline::tune

@@ -1,6 +1,6 @@
 // Remedies for a job that does not fit into memory, in the usual order of attempts: another scheme
-// (formats/dialect/schemes.h), recomputation, smaller micro-batches of the same step, a model that
-// is cut.
+// (formats/dialect/schemes.h), recomputation, smaller micro-batches of the same step, a partitioned
+// model.
 #pragma once
 
 #include <optional>

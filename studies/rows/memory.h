@@ -19,7 +19,7 @@ struct Memory {
   double buffers = 0;
   double activations = -1;  // negative: not counted
   double available = 0;     // the device's; 0: unknown
-  int stage = -1;           // pipeline stage of the rank, if the job is cut (parallel.h)
+  int stage = -1;           // pipeline stage of the rank; -1: the model is not partitioned
   Workload::Recompute recompute = Workload::Recompute::kNone;  // for the activations
 
   double states() const { return weights + gradients + optimizer + buffers; }

@@ -10,8 +10,8 @@
 namespace syncline::measure {
 
 // Runs the host executor on one tensor per rank of some 65,536 numbers from a seed. Returns nullopt
-// if all sums are in fp32, a codec loses more than rounding, or parameters are averaged. Also
-// returns it for jobs that are cut, and above 128 ranks.
+// if all sums are in fp32, a codec loses more than rounding, parameters are averaged, the model is
+// partitioned among ranks, or there are more than 128 ranks.
 std::optional<double> rounding_error(const Scenario& scenario, const Strategy& strategy);
 
 }  // namespace syncline::measure

@@ -456,8 +456,9 @@ double Uncertainties::collisions(const Strategy& strategy, Seconds plain) {
 
 namespace {
 
-// Returns the same job with fewer micro-batches per step and the same remainder over its pipeline;
-// nullopt if they are few. All beyond the first few take equal times, even if an input is off.
+// Returns the job with fewer micro-batches per step and the same remainder over its pipeline;
+// nullopt if there are few. Micro-batches after the first few take equal times, whatever the
+// inputs.
 std::optional<Scenario> shorten_job(const Scenario& scenario) {
   constexpr std::int64_t kFew = 256;
   const std::int64_t stages = scenario.workload.parallel.pipeline;

@@ -39,6 +39,8 @@ class Finder {
         uncertainties_(scenario_, tuning.fit_errors),
         baseline_sensitivity_(uncertainties_.sensitivity(baseline_)) {}
 
+  // Returns the baseline, others that train the same, and the best of each way that changes the
+  // training, these sorted. `emitted`: the framework's configuration for the winner.
   std::vector<Alternative> find(const std::optional<Emitted>& emitted, WayFinder& ways) {
     const auto today = settings_.settable(baseline_, {});
     add(baseline_, TrainingChange::kSame, tuned_.baseline.metrics.step_time,

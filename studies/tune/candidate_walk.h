@@ -15,13 +15,13 @@
 
 namespace syncline::tune {
 
-// Returns whether a step is shorter by more than sums of the same durations in another order differ
-// by.
+// Returns true if step `a` is shorter than `b` by more than rounding: sums of the same durations in
+// another order differ a little.
 bool shorter(Seconds a, Seconds b);
 
 Ranked evaluate_candidate(const Strategy& strategy, FusionKind kind, Evaluator& evaluator);
 
-// Is told how many strategies are done, and of how many; empty: is told nothing.
+// Called with the number of strategies that are done, and of all. May be empty.
 using Progress = std::function<void(std::size_t, std::size_t)>;
 
 // Evaluates the strategies by `evaluator`, `piece` at a time, elsewhere if the options have a

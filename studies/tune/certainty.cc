@@ -175,13 +175,14 @@ bool has_test(collective::CollectiveKind kind) {
   return kind == Kind::kAllReduce || kind == Kind::kAllGather || kind == Kind::kReduceScatter;
 }
 
-// A rival, and the race with it before and after the measurement.
+// A measurement, the rival for which it saves most, and the race of the best with it.
 struct Option {
   Probe what = Probe::kLogs;
   const Ranked* rival = nullptr;
-  Race now, after;
-  double saved = 0;
-  Sensitivity best, other;  // after the measurement
+  Race now, after;    // before and after the measurement
+  double saved = 0;   // expected saving, by saved_by()
+  Sensitivity best;   // of the best, after the measurement
+  Sensitivity other;  // of the rival, after the measurement
 };
 
 bool possible(Probe what, const Scenario& scenario, const FitErrors& fit_errors) {
@@ -275,6 +276,7 @@ std::string log_command(const Scenario& scenario, const Strategy& one, const Str
 std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
                                                 const FitErrors& fit_errors, const Tuned& tuned) {
   constexpr double kClear = 0.95, kWorth = 0.005, kNearlyAll = 0.8;
+  // Rivals are the slower strategies: the baseline and the others of the ranking.
   const Ranked& best = tuned.winner();
   std::vector<const Ranked*> rivals;
   const auto add = [&](const Ranked& ranked) {
@@ -285,7 +287,7 @@ std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
 
   measure::Uncertainties now(scenario, fit_errors);
   const Sensitivity best_now = now.sensitivity(best.strategy);
-  std::vector<Option> options;
+  std::vector<Option> options;  // for each possible measurement, the one of its best rival
   for (const Probe what : {Probe::kLogs, Probe::kSteps, Probe::kRecord}) {
     if (!possible(what, scenario, fit_errors)) continue;
     const Scenario measured = measured_scenario(what, scenario);

@@ -37,7 +37,7 @@ class Evaluator {
 };
 
 // Returns bytes_of(0) to bytes_of(count - 1), concatenated; the first ones if interrupted. `map`,
-// which may be empty, computes `piece` of them at a time. Hooks count single ones.
+// which may be empty, computes `piece` of these items at a time. The hooks count items, not pieces.
 std::string in_pieces(std::size_t count, std::size_t piece, const run::ParallelMap& map,
                       const std::function<std::string(std::size_t)>& bytes_of,
                       const run::JobHooks& hooks);

@@ -18,7 +18,7 @@ namespace syncline::tune {
 struct Settable {
   Strategy strategy;
   std::string how;                 // the lines, or keys, that set it
-  std::optional<Emitted> written;  // nothing: by a file of ours, or not at all
+  std::optional<Emitted> written;  // nullopt: it is set by a file of ours, or cannot be set
   Seconds step = 0;
   bool fits = true;  // into the device's memory
 };

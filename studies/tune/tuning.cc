@@ -119,6 +119,8 @@ class InFramework {
   std::optional<Emitted> said_;
 };
 
+// Adds the step times by the model for bucket caps in the framework's own key: at most 48 sizes of
+// the curve. The framework is the one to emit, else the baseline's. Adds none if it refuses a cap.
 void add_ddp_curve(const input::Document& document, const dialect::Dialect* emit, Evaluator& model,
                    Tuning& tuning) {
   const Scenario& scenario = tuning.scenario;
@@ -132,14 +134,14 @@ void add_ddp_curve(const input::Document& document, const dialect::Dialect* emit
   const std::size_t stride = 1 + curve.size() / kMost;
   try {
     for (std::size_t i = 0; i < curve.size(); i += stride) {
-      if (curve[i].size == 0) continue;  // no cap of DDP's
+      if (curve[i].size == 0) continue;  // 0 is no valid cap
       config[asked->cap_key] = static_cast<double>(curve[i].size) / static_cast<double>(kMiB);
       const Strategy strategy =
           dialect::reading_of(*asked, config, scenario.workload, scenario.cluster).strategy;
       tuning.ddp_curve.push_back({curve[i].size, model.step_time(strategy)});
     }
   } catch (const InputError&) {
-    tuning.ddp_curve.clear();  // a cap is refused next to the other keys
+    tuning.ddp_curve.clear();  // the other keys do not allow a cap
   }
 }
 
