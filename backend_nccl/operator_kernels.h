@@ -36,7 +36,8 @@ struct OperatorKernel {
   int launches = 1;
 };
 
-// Returns one for each operator of the workload, in order. Tensors give a parameter's elements.
+// Returns one kernel for each operator of the workload, in order. A parameter's number of elements
+// is that of its tensor.
 std::vector<OperatorKernel> operator_kernels(const Workload& workload, const Device& device);
 
 // Operators [first, last) of the list.
