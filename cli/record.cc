@@ -13,7 +13,7 @@ namespace syncline::cli {
 
 namespace {
 
-// All three: the tuner imports the others.
+// Writes all three scripts, as the tuner imports the others.
 void write_scripts(const std::filesystem::path& folder) {
   const std::pair<const char*, std::string_view> scripts[] = {
       {"syncline_record.py", record_script()},
