@@ -76,7 +76,6 @@ Codec batched_power_sgd_codec();
 
 // Returns half-precision transport: wider gradients are rounded for the wire and summed there.
 // bfloat16 keeps their exponent.
-
 Codec fp16_codec();
 Codec bf16_codec();
 
@@ -84,7 +83,6 @@ Codec bf16_codec();
 // largest magnitude to the format's largest number. A block is the unit that travels; two blocks
 // are summed in fp32 and scaled again. Formats: int8, int4 (two per byte), and the 8-bit floats of
 // Micikevicius et al. 2022 (E4M3, E5M2).
-
 Codec int8_codec();
 Codec int4_codec();
 Codec fp8_codec();

@@ -76,8 +76,8 @@ class CostCache {
   }
   // Returns overhead, latency and transfer.
   Seconds time(const Collective& collective);
-  // Returns the same up to rounding, for a search that asks about very many sizes once: no size is
-  // walked or stored by itself.
+  // Returns time() up to rounding, for a search that asks once for each of very many sizes. It
+  // interpolates instead of computing and storing every size.
   Seconds quick_time(const Collective& collective);
   const Cluster& cluster() const { return cluster_; }
 

@@ -86,9 +86,8 @@ std::unique_ptr<Executor> make_host_executor(const Workload& workload);
 
 // Returns the closed-form model: durations by formula, streams as queues, links shared fairly. It
 // computes the expected time under jitter; ranks are alike. Never fails.
-
 std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings);
-// Returns the same on the cache's cluster, with its costs.
+// Returns the closed-form model on the cache's cluster, with its costs.
 std::unique_ptr<Executor> model_executor_on(std::shared_ptr<collective::CostCache> cache);
 
 }  // namespace syncline::run

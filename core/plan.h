@@ -146,8 +146,8 @@ struct Plan {
 Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                const TrainingPoint& point = {});
 
-// Returns the same among the ranks that sum one gradient of a model-parallel job (job.h's
-// exchanging), as if they were the whole job.
+// Returns the plan of the ranks that sum one gradient of a model-parallel job (job.h's exchanging),
+// as if they were the whole job.
 Plan exchange_plan(Workload workload, const Cluster& exchanging, const Strategy& strategy);
 
 // Returns a run as its distinct plans with their weights: one phase for a single step, several if a

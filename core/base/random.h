@@ -29,7 +29,7 @@ class Random {
     const double first = uniform();
     return normal_of(first, uniform());
   }
-  // Returns the same from two given uniform numbers.
+  // Returns such a number from two given uniform numbers.
   static double normal_of(double first, double second) {
     return std::sqrt(-2 * std::log(first)) * std::cos(2 * std::numbers::pi * second);
   }

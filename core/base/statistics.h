@@ -22,17 +22,17 @@ double mean(const std::vector<double>& values);
 // Requires two values or more.
 double sample_deviation(const std::vector<double>& values);
 
-// Returns the noise of one time, from the ratios of two measurements of the same; 0 without ratios.
+// Returns the standard deviation of the logarithm of one measured time. `ratios`: of two
+// measurements of the same quantity; 0 without ratios.
 double noise_of_repeats(const std::vector<double>& ratios);
 
-// Returns the uncertainty of the median of such times: the standard deviation of its logarithm. For
-// normally distributed logarithms it is 1.2533 / sqrt(n) times that of one, which is derived from
-// their median distance. At least a ten-thousandth: times that agree to the last digit were not
-// measured so well. 0 of fewer than three times.
+// Returns the uncertainty of the median of repeated times: the standard deviation of its logarithm,
+// 1.2533 / sqrt(n) times that of one time (normal logarithms). That of one time is estimated by the
+// median absolute deviation. At least 1e-4, because times that agree to the last digit were not
+// measured so well; 0 for fewer than three times.
 double spread_of_median(const std::vector<double>& times);
 
-// Returns the standard normal distribution at z, with all digits of its lower tail, and its
-// density.
+// Returns the standard normal distribution at z, exact in its lower tail too, and its density.
 double normal_distribution(double z);
 double normal_density(double z);
 
@@ -42,8 +42,8 @@ struct Moments {
 };
 
 // Returns the moments of the largest of n independent draws between `low` and `high`, by adaptive
-// Gauss-Kronrod quadrature. `above` is 1 minus their distribution, with its digits if that is
-// almost 0.
+// Gauss-Kronrod quadrature. `above(x)`: the chance that one draw exceeds x. Requires that it is
+// exact near 0 too, unlike 1 - distribution(x).
 Moments largest_of(const std::function<double(double)>& above, int n, double low, double high);
 Moments largest_of_normals(int n);  // standard ones
 

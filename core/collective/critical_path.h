@@ -42,8 +42,8 @@ std::vector<StageEnd> stage_ends(const Footprint& footprint, const Stages& stage
                                  bool own_ports = false);
 
 // Returns the same for rounds in steady state. It suits networks with few equal ranks and very many
-// rounds. A round takes as long as the slowest message holds its wire, or as long as messages take
-// on average, which is the round of a ring.
+// rounds. A round takes the longest time that a message holds its wire, or the mean time until
+// messages arrive (as in a ring), whichever is longer.
 std::vector<StageEnd> steady_ends(const Footprint& footprint, const Stages& stages,
                                   const std::vector<StageCost>& costs, double bytes);
 
@@ -64,16 +64,14 @@ class LastEnds {
   std::map<int, std::vector<std::pair<Seconds, double>>> cells_;
 };
 
-// Returns the time that each stage adds to its transfer at nominal speed (its cost's seconds per
-// byte). Stages end at `ends`. Negative if ranks with faster messages are a stage ahead: the sum is
-// the longest path's, not the busiest links'.
+// Returns each stage's time beyond its transfer, which is its cost's seconds per byte * `bytes`.
+// Stages end at `ends`. A value is negative if ranks with faster messages are a stage ahead, as
+// `ends` follow the longest path and not the busiest links.
 std::vector<Seconds> stage_latencies(const std::vector<StageEnd>& ends,
                                      const std::vector<StageCost>& costs, double bytes);
 
-// Work of costs so far, for tests and benchmarks: a search must not repeat it for every bucket
-// size.
-
-// Returns how often this process has walked the stages of a collective, message by message.
+// Returns how often this process has walked the stages of a collective, message by message. For
+// tests and benchmarks: a search must not do so for every bucket size.
 std::size_t walks();
 
 }  // namespace syncline::collective

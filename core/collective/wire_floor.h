@@ -12,7 +12,7 @@ namespace syncline::collective {
 // every other as messages between ranks. 0 for groups of one and without tiers. Throws nothing.
 Seconds wire_floor(const Cluster& cluster, const Collective& collective);
 
-// Returns the same per byte of the payload. Takes time proportional to the number of ranks.
+// Returns wire_floor() per byte of the payload. Takes time proportional to the number of ranks.
 double wire_seconds_per_byte(const Cluster& cluster, const Collective& collective);
 
 }  // namespace syncline::collective

@@ -12,9 +12,8 @@
 
 namespace syncline::cost {
 
-// The time of one collective on one count of nodes and GPUs, by payload, as lines. A cost has
-// regimes: LL, LL128 and Simple inside NCCL, small and large messages on TCP.
-
+// One straight part of a collective's time over the payload. A cost has several regimes: LL, LL128
+// and Simple inside NCCL, small and large messages on TCP.
 struct SizeLine {
   double from = 0;  // bytes that the line was fitted to, both ends included
   double to = 0;
@@ -26,7 +25,7 @@ struct SizeCostModel {
   enum class Form { kSegments, kEnvelope, kSum };
   Form form = Form::kSegments;
   std::vector<SizeLine> lines;  // at least one; segments by ascending size
-  double exponent = 1;          // of a sum
+  double exponent = 1;          // for kSum
 };
 
 // Returns seconds. Beyond the largest size the last slope continues; if that is zero (only small
@@ -83,8 +82,8 @@ struct ScaleCostModel {
   StepPrior prior;                   // for paths without a row
   std::vector<StepCostModel> steps;  // by path
   std::vector<NodeRate> rates;       // measured, by GPUs per node
-  BytesPerSecond inside = 0;         // the ring inside a node, maximum for its NICs; 0: unknown
-  double in_sample = 0;              // median relative error over the rows of 64 KiB and more
+  BytesPerSecond inside = 0;  // rate of the ring inside a node, which limits its NICs; 0: unknown
+  double in_sample = 0;       // median relative error over the rows of 64 KiB and more
 };
 
 // Inside a node: latency of small payloads = base + steps * step.
@@ -93,7 +92,8 @@ struct NodeCostModel {
   Seconds step = 0;
 };
 
-// Cost of a forced tree on another network of such nodes: time * bandwidth / bytes.
+// Cost of a forced tree, from another network of the same nodes: time * bandwidth / bytes, which
+// hardly changes with the network.
 struct TreeFactor {
   double factor = 0;
   std::string source;
@@ -140,7 +140,7 @@ struct Support {
   double sizes = 0;         // octaves beyond the measured sizes
   double nodes = 0;         // octaves from the nearest measured count of nodes
   double gpus = 0;          // octaves from the nearest measured GPUs per node
-  bool inside = false;      // all in one node, where a switch may sum from some GPUs on
+  bool inside = false;      // all in one node; with more GPUs, its switch may sum (NVLS)
   double paths = 0;         // distance between the times of NCCL's possible paths
   double unshown = 0;       // probability of a path without a row, 0 to 1
   bool other_kind = false;  // only another kind of collective was measured
@@ -149,13 +149,10 @@ struct Support {
 // Returns the spread: positive, finite, never falling as a part grows.
 double spread_of(const Support& support);
 
-// From one network to another of the same nodes: the cost of a forced algorithm, in units of the
-// network's bandwidth, does not change with the network. 2 is an ideal pipelined tree, 4.1 the
-// double tree of NCCL 2.4 on PCIe nodes.
-
-// Returns the median factor of a cost model's forced trees on more than two nodes (on two a tree
-// sends half as much). It is taken over evenly spread sizes of their tables, at the rate of the
-// other tables between nodes. Empty if the cost model has no such tree, or only trees.
+// Returns the median TreeFactor of a cost model's forced trees on more than two nodes (on two a
+// tree sends half as much): 2 for an ideal pipelined tree, 4.1 for the double tree of NCCL 2.4 on
+// PCIe nodes. It is taken over evenly spread sizes of their tables, at the rate of the other tables
+// between nodes. Empty if the cost model has no such tree, or only trees.
 std::optional<double> tree_factor(const MeasuredCostModel& cost_model);
 
 }  // namespace syncline::cost

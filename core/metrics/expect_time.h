@@ -6,8 +6,8 @@
 
 namespace syncline::measure {
 
-// Throws an InternalError that names the strategy unless the time is finite and above zero. No
-// other time is printed, compared or made an interval of.
+// Throws an InternalError that names the strategy unless the time is finite and above zero. Every
+// time passes it before it is printed, compared or given an interval.
 void expect_time(Seconds step, const Strategy& strategy);
 
 }  // namespace syncline::measure

@@ -19,7 +19,6 @@ std::vector<double> block_times(const Cluster& cluster, const LocalSgd& local);
 // begin_step every step communicates, then every k-th. At each averaging the adaptive form sets k =
 // clamp(ceil(sqrt(lr_0 L / (lr loss_0) init_period)), 1, max_period), with that moment's loss L and
 // rate lr (init_period is inside the root, unlike in AdaComm, Wang and Joshi 2018).
-
 double learning_rate_at(const Training& training, std::int64_t step);
 double loss_at(const Training& training, std::int64_t step);
 
