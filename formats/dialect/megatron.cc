@@ -311,7 +311,8 @@ int read_fp8(Reader& config, bool sharded, const Workload& workload) {
   return 1;
 }
 
-// Shards inside an instance; the all-reduce across shares the reduce-scatter's stream.
+// Shards optimizer states among `shards` ranks (an instance). The all-reduce across the instances
+// shares the reduce-scatter's stream.
 void shard_inside(Strategy& strategy, int shards, const Cluster& cluster,
                   std::vector<std::string>& notes) {
   if (shards == cluster.ranks()) return;

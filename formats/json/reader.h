@@ -37,7 +37,7 @@ std::vector<std::string> near_names(std::string_view word, const std::vector<std
 // Returns "did you mean 'x'?", or one of several near names. Adds the factor between two units if
 // the names differ by it ("1 ms is 1000 us"). Empty without near names.
 std::string question_of(std::string_view word, const std::vector<std::string>& near);
-// Returns that question about the names that fit best, in brackets, after a blank.
+// Returns " (did you mean 'x'?)": question_of() for near_names(); empty without such names.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& names);
 
 // Several facts about a faulty file. The message is the first mistake, or the only one; `below` are

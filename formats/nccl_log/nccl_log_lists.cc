@@ -127,7 +127,7 @@ RawTable& table_of(std::vector<RawTable>& tables, const Entry& entry) {
   return raw;
 }
 
-// Returns that cycle's row that still lacks this place; if there is none, a new row.
+// Returns a row of the wanted size and type that still lacks this place; without one, a new row.
 LogRow& row_of(RawTable& raw, const LogRow& wanted, bool out) {
   for (LogRow& other : raw.rows) {
     const bool lacks = out ? !other.row.out_of_place : !other.row.in_place;

@@ -44,7 +44,7 @@ struct Calibration {
   // Sweep paths: every combination of their values is fitted on its own. Empty: one fit for all.
   std::vector<std::string> each;
   std::string leave_out;  // empty, "row", or a sweep path: its rows are left out in turn
-  // Reason why the calibrated rows cannot tell about those to predict; empty: they can.
+  // Reason why the calibrated rows do not suffice to predict the others; empty: they do.
   std::string out_of_range;
 };
 

@@ -12,8 +12,7 @@ namespace syncline {
 // U+2069). Bytes that are not UTF-8 become U+FFFD. `keep`: characters that stay.
 std::string visible(std::string_view text, std::string_view keep = "");
 
-// Returns the first place that is not UTF-8, if any: only shortest forms of letters are, and no
-// surrogates.
+// Returns the first place that is not UTF-8, if any. Overlong forms and surrogates are not UTF-8.
 std::optional<std::size_t> not_utf8(std::string_view text);
 
 // Returns the first `most` bytes and "...", cut between letters, or the whole text if it is not
