@@ -161,6 +161,7 @@ class DdpRules {
     rule_.strategy = {{"dialect", "pytorch"}, {"config", std::move(config)}};
   }
 
+  // Tries torch's default caps. Returns true if they make the seen buckets.
   bool torchs_own(DdpOrder order) {
     const DdpLimits limits = dialect::ddp_limits(std::nullopt, dialect::kNewestTorch);
     if (fits(limits, order)) {
@@ -174,6 +175,7 @@ class DdpRules {
     return false;
   }
 
+  // Tries one cap for all buckets, as torch from 2.3 on applies a given one.
   bool one_cap(DdpOrder order) {
     if (told_ && *told_ < dialect::kExplicitFirst) return false;
     const Range range = closing_after(tensors_, seen_, false);
@@ -184,6 +186,8 @@ class DdpRules {
     return true;
   }
 
+  // Tries a given cap as torch before 2.3 applies it: after a first bucket of 1 MiB. Returns true
+  // if it makes the seen buckets.
   bool cap_behind_a_mebibyte(DdpOrder order) {
     if (told_ && *told_ >= dialect::kExplicitFirst) return false;
     const dialect::TorchVersion old{2, 2};
@@ -214,7 +218,7 @@ class DdpRules {
   std::vector<Tensor> tensors_;
   const Buckets& seen_;
   Buckets content_;
-  std::optional<dialect::TorchVersion> told_;
+  std::optional<dialect::TorchVersion> told_;  // the trace's; nullopt: unknown
   BucketRule rule_;
 };
 

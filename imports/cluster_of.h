@@ -10,8 +10,8 @@
 
 namespace syncline::job {
 
-// Returns it in a scenario's form: node counts by the number of ranks and a host's devices, links
-// by the usual node for such a device. Adds a sentence to `assumed` for each assumption.
+// Returns the job's cluster as JSON of a scenario: node counts by the number of ranks and a host's
+// devices, links of the usual node for such a device. Adds each assumption to `assumed`.
 Json cluster_of(const Observed& observed, std::vector<std::string>& assumed);
 
 // Returns the collectives of an imported job as measured tables, for calibrate::calibration_of: a

@@ -37,8 +37,8 @@ struct InitOptions {
   std::string gpu = {};
   int gpus = 1;  // 0: those of `cluster`
   std::string net = {};
-  // Steps that were measured: nodes, and seconds. One node's tells the rate of products, the others
-  // tell the bandwidth between nodes, count by count.
+  // Measured steps: number of nodes, and seconds. The rate of products follows from the step of one
+  // node, the bandwidth between nodes from the others, for each number by itself.
   std::vector<std::pair<int, Seconds>> steps = {};
   bool fsdp = false;             // PyTorch's FSDP2 in place of DDP
   std::optional<int> zero = {};  // DeepSpeed's stage

@@ -97,7 +97,8 @@ std::pair<int, Seconds> measured_step(const std::string& text) {
   return {*nodes, *seconds};
 }
 
-// Takes the measured steps and the number of nodes, which is the most of theirs unless given.
+// Reads the measured steps (--step) and sets the number of nodes: --nodes, else the largest of a
+// step.
 void take_steps(const InitQuestion& question, InitOptions& init) {
   auto& steps = init.steps;
   for (const std::string& text : question.steps) {
@@ -112,7 +113,7 @@ void take_steps(const InitQuestion& question, InitOptions& init) {
   }
   if (!question.nodes) return;
   const int nodes = static_cast<int>(*question.nodes);
-  // Steps across nodes tell the network at their own counts alone.
+  // A step across nodes gives the network's times for its own number of nodes only.
   const bool known = std::ranges::count(steps, nodes, &std::pair<int, Seconds>::first) > 0;
   if (init.nodes > 1 && !known) {
     throw InputError("--nodes: found " + std::to_string(nodes) +

@@ -1,4 +1,4 @@
-// Names of Megatron's flags that this project's model has nothing for, each by its whole name.
+// Megatron's flags by name: known, renamed, not modelled or refused.
 #pragma once
 
 #include <string>

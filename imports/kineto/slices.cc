@@ -41,6 +41,7 @@ class Window {
     return true;
   }
 
+  // Returns the byte at `at`; reads more of the file before it if needed.
   char byte() {
     if (!ready()) fail("the file ends in the midst of it: cut off");
     return bytes_[at];
@@ -66,13 +67,14 @@ class Window {
   // Moves past the closing quote of the string at `at`.
   void pass_string() {
     while (true) {
-      byte();
+      byte();  // reads more of the file
       const void* quote = std::memchr(bytes_.data() + at, '"', filled_ - at);
       if (quote == nullptr) {
         at = filled_;
         continue;
       }
       at = static_cast<std::size_t>(static_cast<const char*>(quote) - bytes_.data()) + 1;
+      // A quote after an odd number of backslashes is part of the string.
       std::size_t slashes = 0;
       while (slashes + 2 <= at - first_ && bytes_[at - 2 - slashes] == '\\') ++slashes;
       if (slashes % 2 == 0) return;
@@ -91,7 +93,7 @@ class Window {
     if (begin != '{' && begin != '[') return pass_scalar();
     std::size_t depth = 0;
     do {
-      byte();
+      byte();  // reads more of the file
       while (at < filled_ && !kStructural[static_cast<unsigned char>(bytes_[at])]) ++at;
       if (at == filled_) continue;
       const char mark = bytes_[at++];

@@ -43,7 +43,7 @@ class Before {
     }
   }
 
-  // REQUIRES: the event has no launch.
+  // Requires that the event has no launch.
   bool holds(const DeviceEvent& event) const {
     const Stream& stream = streams_.at({event.device, event.stream});
     const bool ahead = stream.first < kFar && !stream.lost && event.start < stream.first;

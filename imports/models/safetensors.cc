@@ -155,13 +155,14 @@ auto place_of(std::string_view part) {
   return std::tuple(rank_of(part), kind, digits.size(), digits, part);
 }
 
-// Orders tensors by the parts of their names; the first part that differs decides. REQUIRES: the
-// name outlives it.
+// Orders tensors by the parts of their names; the first part that differs decides. Requires that
+// the name outlives it.
 class UsePlace {
  public:
   explicit UsePlace(std::string_view name) {
     for (const std::string_view part : parts_of(name)) parts_.emplace_back(part, place_of(part));
   }
+  // Returns true if the tensor is used before the other.
   bool before(const UsePlace& other) const {
     for (std::size_t i = 0; i < std::min(parts_.size(), other.parts_.size()); ++i) {
       if (parts_[i].first == other.parts_[i].first) continue;
@@ -171,7 +172,7 @@ class UsePlace {
   }
 
  private:
-  std::vector<std::pair<std::string_view, decltype(place_of({}))>> parts_;
+  std::vector<std::pair<std::string_view, decltype(place_of({}))>> parts_;  // and their places
 };
 
 // Sorts parameters by use. Their places are found once, not at each comparison.
