@@ -19,7 +19,7 @@ Page brief_of(const measure::Report& report);
 
 Json json_of(const measure::Report& report);
 
-// Returns the answer of these pages and this JSON.
+// Returns the answer of `run`: its pages, JSON, rows and figures.
 Answer answer_of(const measure::Report& report);
 
 // Returns sentences on the sources of the figures: the executor, and the rows of the fit.

@@ -379,8 +379,8 @@ std::string next_sentence(const tune::Tuning& tuning) {
 
 namespace {
 
-// Returns that the network is too slow for all strategies that keep the training, and which change
-// of the training suits it. Empty: it is fast enough.
+// Returns a sentence if the network is too slow for all strategies that keep the training, with a
+// change of the training that suits it. Empty: it is fast enough.
 std::string slow_link_sentence(const tune::Tuning& tuning) {
   constexpr double kFaster = 3;
   const measure::Metrics& best = tuning.tuned.winner().metrics;
@@ -407,7 +407,7 @@ std::string slow_link_sentence(const tune::Tuning& tuning) {
                                (others.size() == 1 ? "changes" : "change") + " the training. ");
 }
 
-// Returns that no strategy fits, and the remedy with other keys.
+// Returns a sentence if no strategy fits, with the remedy by other keys.
 std::string shortage_sentence(const tune::Tuning& tuning) {
   const bool remedied = !tuning.fits && tuning.alternatives.size() > 1;
   if (!remedied) return "Nothing here fits in memory: " + tuning.shortage.words() + ".";

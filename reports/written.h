@@ -30,8 +30,8 @@ std::string applied_comment(const Scenario& scenario, const Strategy& strategy,
 // Returns how a job uses the file: "in the job, on every rank: from NAME import apply; ...".
 std::string apply_usage(const std::string& file, const Strategy& strategy);
 
-// Returns that the file holds another strategy than the search chose, and why; empty if it holds
-// the choice.
+// Returns a sentence with the reason why the file holds another strategy than the search chose;
+// empty if it holds the choice.
 std::string other_strategy_note(const std::string& file, const tune::Tuning& tuning,
                                 const tune::Ranked& applied);
 
