@@ -225,7 +225,7 @@ std::vector<Change> averaging_changes(const Strategy& strategy, const Scenario& 
   return candidates;
 }
 
-// Returns the same kinds of change in the keys of the strategy's dialect.
+// Returns changes of this kind in the keys of the strategy's dialect.
 std::vector<Change> said_changes(dialect::ChangeKind kind, const Scenario& scenario,
                                  const Json& written) {
   std::vector<Change> candidates;
@@ -255,7 +255,7 @@ std::vector<Change> said_changes(dialect::ChangeKind kind, const Scenario& scena
   return candidates;
 }
 
-// Returns a change in our words, with its words in the dialect, or that it has none there.
+// Returns a change in our words, followed by its keys in the dialect or a remark that it has none.
 std::string in_words_of(const std::string& change, const Strategy& changed,
                         const Scenario& scenario, std::string_view dialect) {
   constexpr std::size_t kLongest = 200;

@@ -52,12 +52,14 @@ enum class GuessedKind {
 inline constexpr std::size_t kGuessedKinds = 7;
 
 // log(step time / predicted step time) with one input at the slower, or the faster, end of its
-// interval. `own`: standard deviation of the row's own part, including collisions of hashed flows.
+// interval. `own`: standard deviation of the error that no other row shares, including collisions
+// of hashed flows.
 struct Sensitivity {
   std::array<double, kUncertainties> slower{};
   std::array<double, kUncertainties> faster{};
   double own = 0;
-  // Effect of large messages of one kind that other kinds lack: the faster end, the slower one.
+  // Effect of the bandwidth error that only one kind of collective has, at its faster and its
+  // slower end.
   std::array<std::array<double, 2>, kGuessedKinds> ways{};
 
   bool operator==(const Sensitivity&) const = default;

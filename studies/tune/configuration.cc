@@ -282,6 +282,8 @@ Seconds Configuration::known_cost(Bytes bytes) const {
   return std::min(at(below), at(below + 1));
 }
 
+// Returns the time to exchange the candidates [first, end) as one bucket: exact and cached per run
+// for up to kMostExact candidates; else a lower bound by the bucket's size.
 Seconds Configuration::cost(std::size_t first, std::size_t end) const {
   if (single_.size() > kMostExact) {
     // The payload of a low-rank codec depends on the tensors' shapes, not on their size.

@@ -206,9 +206,10 @@ class RuleChoices {
   std::vector<FusionChoice> choices_;
 };
 
-// Key of a configuration's rules: its candidates, and true if it excludes ticks.
+// Key of the rule_choices() of a configuration: its candidates, and true if it excludes ticks.
 using RulesKey = std::pair<std::vector<int>, bool>;
 
+// Returns the key. Ticks of any cycle are excluded alike, so one of a millisecond is tried.
 RulesKey rules_key(const Configuration& configuration) {
   Strategy ticked = configuration.strategy();
   ticked.fusion.cycle = kMillisecond;

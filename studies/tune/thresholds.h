@@ -21,7 +21,7 @@ inline constexpr std::size_t kMostExact = 600;
 std::vector<Bytes> size_thresholds(const std::vector<const Tensor*>& tensors,
                                    const std::vector<int>& candidates, Fusion fusion);
 
-// Returns the same for the number of tensors (rule count): 1, 2, ... while the partition changes.
+// Returns the numbers of tensors (rule count) 1, 2, ... up to the last that changes the partition.
 std::vector<std::int64_t> count_thresholds(const std::vector<const Tensor*>& tensors,
                                            const std::vector<int>& candidates, Fusion fusion);
 

@@ -60,7 +60,7 @@ std::string outermost_bandwidth(const input::Document& document, const Scenario&
                                     : "cluster.intra.bandwidth_gbps";
 }
 
-// Returns that bandwidth, also if a named node replaces the key.
+// Returns the bandwidth of the outermost level in Gbit/s, also if a named node replaces its key.
 double outermost_gbps(const Scenario& scenario) {
   const Cluster& cluster = scenario.cluster;
   const Tier& tier =

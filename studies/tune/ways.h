@@ -1,5 +1,5 @@
-// The ways to train otherwise than the baseline: rounded, compressed or rarely averaged gradients,
-// each with the strategies that go it.
+// The ways to train otherwise than the baseline (gradients rounded, compressed or rarely averaged),
+// each with its candidate strategies.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,12 @@ namespace syncline::tune {
 // The candidates of one way, the simplest first.
 struct TrainingWay {
   std::string name;  // "fp16", "powersgd", "local_sgd"
-  bool own = false;  // the scenario goes it by itself
+  bool own = false;  // a strategy or the search of the scenario names it
   std::vector<Settable> choices;
 };
 
-// Returns a training with another strategy's other knobs, in no framework's words.
+// Returns `knobs` with the training of `training`: its compression, its LocalSGD and no overlap if
+// it has none. The result belongs to no dialect.
 Strategy joined(const Strategy& training, const Strategy& knobs);
 
 class WayFinder {

@@ -65,7 +65,7 @@ struct Reach {
 
   bool always() const { return reached == seeds; }
 };
-// Returns one per strategy, in the order of the curves.
+// Returns one Reach per strategy, in the order of the curves.
 std::vector<Reach> reaches_of(const std::vector<Curve>& curves, Quantity quantity, double target);
 
 // Results of training curves for a tuning's alternatives: the final values.

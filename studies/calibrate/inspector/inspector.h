@@ -24,7 +24,8 @@ bool is_inspector_log(const std::string& path);
 // line, for a line that is cut off, no JSON or lacks a key, and if no collective is left.
 std::vector<cost::MeasuredTable> read_inspector_log(const std::string& path);
 
-// Returns the tables of texts; `source` names them all in messages, each name its file.
+// Returns the tables of `files`, pairs of a file's name and its text. Messages about all of them
+// name `source`.
 std::vector<cost::MeasuredTable> inspector_tables(
     const std::string& source, const std::vector<std::pair<std::string, std::string>>& files);
 
