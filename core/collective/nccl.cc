@@ -539,34 +539,37 @@ struct NcclCostModel::Known {
     LinkCosts(const Cluster& cluster, const Collective& collective)
         : topology(filled_topology(cluster, collective.groups, passing_share(cluster, collective))),
           table(nccl_table(topology, collective.kind)),
-          still(table) {
+          without_bytes(table) {
       Collective moved = collective;
       for (std::size_t a = 0; a < kNcclAlgorithms; ++a) {
         const auto offered = [](const NcclCell& cell) { return cell.bandwidth > 0; };
         if (std::none_of(table[a].begin(), table[a].end(), offered)) continue;
         moved.nccl = NcclPick{static_cast<NcclAlgorithm>(a), NcclProtocol::kSimple};
         wire[a] = wire_seconds_per_byte(cluster, moved);
-        for (NcclCell& cell : still[a]) {
+        for (NcclCell& cell : without_bytes[a]) {
           if (offered(cell)) cell.bandwidth = std::numeric_limits<double>::infinity();
         }
       }
     }
 
-    struct Said {
-      Seconds latency = 0;  // part of it without bytes
+    struct Times {
+      Seconds latency = 0;  // part of `time` that does not depend on the payload
       Seconds time = 0;     // at least `floor`
-      Seconds floor = 0;    // the wire's need
+      Seconds floor = 0;    // the wire's need: its bytes over its bandwidth
     };
-    std::optional<Said> said(CollectiveKind kind, const NcclPick& pick, double bytes) const {
+    // Returns the times by NCCL's model; nullopt if NCCL does not offer this algorithm and
+    // protocol.
+    std::optional<Times> times_of(CollectiveKind kind, const NcclPick& pick, double bytes) const {
       const auto time = nccl_time(topology, table, kind, pick, bytes);
       if (!time) return std::nullopt;
       const Seconds floor = wire[static_cast<std::size_t>(pick.algorithm)] * bytes;
-      return Said{*nccl_time(topology, still, kind, pick, bytes), std::max(*time, floor), floor};
+      const Seconds latency = *nccl_time(topology, without_bytes, kind, pick, bytes);
+      return Times{latency, std::max(*time, floor), floor};
     }
 
     NcclTopology topology;
     NcclTable table;
-    NcclTable still;                             // without the bytes' time
+    NcclTable without_bytes;  // `table` with infinite bandwidths, for the latency
     std::array<double, kNcclAlgorithms> wire{};  // seconds per byte of payload
   };
 
@@ -604,9 +607,9 @@ struct NcclCostModel::Known {
     for (std::size_t a = 0; a < kNcclAlgorithms; ++a) {
       for (std::size_t p = 0; p < kNcclProtocols; ++p) {
         const NcclPick pick{static_cast<NcclAlgorithm>(a), static_cast<NcclProtocol>(p)};
-        const auto here = reached.said(kind, pick, bytes);
+        const auto here = reached.times_of(kind, pick, bytes);
         if (!here) continue;
-        const auto sheet = promised ? promised->said(kind, pick, bytes) : here;
+        const auto sheet = promised ? promised->times_of(kind, pick, bytes) : here;
         Seconds likely = stretch * (here->time + overhead) - overhead;
         if (sheet && prior.bias > 0) {
           likely = std::max(stretch * (sheet->time + overhead) - overhead,
