@@ -102,7 +102,8 @@ Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
   return rounds;
 }
 
-// Returns a set for each step, the same in both directions; then the two of the folding.
+// Returns one set of edges per step, which halving and doubling share, and then one for each of the
+// two rounds of folding().
 EdgeSets edges(CollectiveKind kind, int ranks) {
   const Halving halving = {fold_of(ranks), kind == CollectiveKind::kAllReduce};
   EdgeSets sets;

@@ -23,12 +23,14 @@ inline constexpr std::string_view kNcclSummary =
 // two or more.
 NcclTopology nccl_topology(const Cluster& cluster, const Groups& groups);
 
-// Returns the cluster's hints without channels and rates that equal the guess for all ranks, as
-// `syncline check` prints it. Such a guess, written down, would bind smaller groups too.
+// Returns the cluster's hints without channels and rates that only repeat the guess for all ranks,
+// which `syncline check` prints. If kept, they would also apply to smaller groups, whose guess
+// differs.
 NcclHints beyond_guesses(const Cluster& cluster);
 
-// Returns the valid names of a strategy's algorithm: the rows of algorithm.h, and nccl.
+// Returns the valid names of a strategy's algorithm: the rows of algorithm.h, all_to_all and nccl.
 std::vector<std::string> algorithm_choices();
+// Returns true if the algorithm of that name can run the collective; nccl always can.
 bool choice_fits(std::string_view name, CollectiveKind kind, int ranks);
 
 // Sets the algorithm of that name, which must fit; `nccl` is resolved for this payload.
@@ -44,8 +46,9 @@ double passing_share(const Cluster& cluster, const Collective& collective);
 // Time of a collective that NCCL chose, alone on the network; concurrent groups share their nodes'
 // NICs. NCCL's model is applied to the links' own speeds and latencies, not to the rounded ones by
 // which NCCL chooses. The time is the minimum over all that NCCL offers there, so it never rises as
-// a link gets faster. It is at least the wire's need (footprint.h): NCCL knows no switches above
-// its NICs. Results are stored by shape of groups; thread-safe.
+// a link gets faster. It is at least the time of the bytes on the busiest link (wire_floor.h),
+// since NCCL does not see switches above its NICs. Results are stored by shape of groups;
+// thread-safe.
 class NcclCostModel {
  public:
   explicit NcclCostModel(const Cluster& cluster);  // Requires that `cluster` outlives it.
@@ -53,8 +56,8 @@ class NcclCostModel {
   NcclCostModel(const NcclCostModel&) = delete;
   NcclCostModel& operator=(const NcclCostModel&) = delete;
 
-  // Returns the time by experience with such networks (library.h): their median, with their spread.
-  // Empty for a collective that NCCL did not choose.
+  // Returns the time by NCCL's model, corrected by its median error on published logs of such
+  // networks (library.h), with its spread. Empty for a collective that NCCL did not choose.
   std::optional<CollectiveTime> time(const Collective& collective) const;
 
  private:

@@ -8,8 +8,8 @@
 
 namespace syncline {
 
-// Returns the prior of the cluster's library, for a cluster without a measurement. A
-// data_parallel_slowdown already contains a part of the same: that much less is assumed.
+// Returns the prior of the cluster's library, for a cluster without a measurement. It is reduced by
+// data_parallel_slowdown, which already contains a part of the slowdown.
 inline OverlapPrior overlap_assumed(const Cluster& cluster) {
   OverlapPrior prior = overlap_prior(cluster.library, joined_by_switch(cluster));
   Overlap& likely = prior.likely;
