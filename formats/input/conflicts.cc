@@ -133,12 +133,12 @@ std::vector<Taken> all_collectives_of(const Strategy& strategy, int ranks) {
   return list;
 }
 
-// A number with a limit by the job, the cluster or another number.
+// A knob's number with a limit that the job, the cluster or another knob sets.
 struct Range {
   const char* key;
-  bool fits;
-  std::int64_t found;
-  const char* expected;  // with % for the limit
+  bool fits;             // false: a conflict
+  std::int64_t found;    // the number, for the message
+  const char* expected;  // text of the message, with % for the limit
   std::int64_t limit;
 };
 
@@ -183,6 +183,7 @@ std::vector<Range> ranges_of_averaging(const Strategy& strategy, const Workload&
            "less than period / fragments, %", room}};
 }
 
+// Returns all numbers of a strategy with such limits, those that fit and those that do not.
 std::vector<Range> ranges_of(const Strategy& strategy, const Workload& workload, int ranks) {
   const auto& costs = strategy.fusion.costs;
   const bool assumed = costs.empty() || ranks == 1 ||

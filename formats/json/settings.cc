@@ -125,8 +125,8 @@ struct Elements {
     open.back()["inside"].push_back(std::move(element));
   }
 
-  // Refuses declarations: entities repeat text without end and call each other, and lists of
-  // attributes give each element all of theirs.
+  // Refuses a DOCTYPE with declarations: a short file could expand without limit, by entities that
+  // refer to each other or by attributes that every element gets.
   void declare(bool something) {
     if (something)
       stop("a DOCTYPE that declares anything is not read: leave out what is in its []");

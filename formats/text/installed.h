@@ -9,8 +9,8 @@
 
 namespace syncline {
 
-// Returns the folder of the running program, links followed; for Python's module, that of the
-// program in the same package, which is a PREFIX in a wheel.
+// Returns the folder of the running program, links followed. For Python's module it is the folder
+// of the program in the same package; a wheel's package is a PREFIX.
 std::filesystem::path program_folder();
 
 // Returns the folder with scenarios/, for a program in `program`. If there is none, returns its
@@ -21,8 +21,8 @@ std::filesystem::path data_folder(const std::filesystem::path& program = program
 // else the one that came with the program.
 std::string scenarios_folder();
 
-// Returns the path of a scenario that a user names. If the working directory lacks scenarios/, one
-// of that folder is the program's own, if there is one.
+// Returns the path of a scenario that a user names. If the working directory lacks scenarios/,
+// "scenarios/NAME" means the file of the program's own folder, if it exists.
 std::string scenario_path(const std::string& named);
 
 // Returns a library that the program loads on demand ("libsyncline_mpi.so"); empty: it is missing.
