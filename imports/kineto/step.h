@@ -48,12 +48,13 @@ class StepWork {
   bool one_thread_ = false;  // it is the engine too: its calls show the backward pass then
 };
 
-// Sources of the sizes of gradients, in addition to Step::gradients and Step::exchanges.
+// A copy out of a bucket. Such copies show sizes of gradients, as do exchanges.
 struct CopyOut {
   Bytes bytes = 0;  // 0: a kernel copied; its bytes are unknown
   Seconds time = 0;
 };
 
+// An exchange's facts for the sizes of gradients.
 struct Sent {
   bool of_gradients = false;
   bool typed = false;       // its number format is known
@@ -67,11 +68,11 @@ struct DerivedStep {
   std::vector<CopyOut> copies_out;  // in the device's order
   std::vector<Sent> sent;           // by exchange
   int passes = 1;                   // backward passes in the step
-  int exchanging_passes = 1;        // those of them that gradients are exchanged after
+  int exchanging_passes = 1;        // backward passes after which gradients are exchanged
   int forwards = 0;                 // calls of DistributedDataParallel.forward
-  bool copied_in = false;           // by the reducer, at any duration
-  bool hooked = false;              // by the reducer's path for communication hooks
-  bool assumed_fp32 = false;        // no event tells a gradient's number format
+  bool copied_in = false;           // the reducer copied gradients into buckets
+  bool hooked = false;              // it did so for a communication hook
+  bool assumed_fp32 = false;        // no event names a gradient's number format
 };
 
 // Returns the step; its gradients have no sizes yet. Requires arrivals in the window.
