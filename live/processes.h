@@ -30,9 +30,10 @@ struct TimedAct {
 };
 
 struct ProcessRules {
-  double wait_limit = 10;                                    // seconds
-  double grace = 5;                                          // seconds
-  double stopped = std::numeric_limits<double>::infinity();  // seconds
+  double wait_limit = 10;  // seconds from a rank's failure to SIGTERM for the others
+  double grace = 5;        // seconds from SIGTERM, or a signal of ours, to SIGKILL
+  // Seconds for which all ranks may be stopped (SIGSTOP) before they are killed.
+  double stopped = std::numeric_limits<double>::infinity();
   std::vector<TimedAct> acts;
 };
 
@@ -47,7 +48,7 @@ struct JobEnd {
   std::vector<RankEnd> ranks;
   std::optional<std::size_t> first_failed;  // the first that failed by itself
   bool stopped = false;                     // all were stopped for too long
-  int interrupted = 0;                      // the first signal that told us to end, or 0
+  int interrupted = 0;                      // the first signal that asked us to end, or 0
 };
 
 // Starts all ranks and waits for them. Throws InputError if a program cannot be started (all others
@@ -60,7 +61,7 @@ JobEnd run_ranks(const std::vector<RankCommand>& ranks, const ProcessRules& rule
 // a failing machine, 3.
 int exit_code(const JobEnd& end);
 
-// Returns which rank failed, how, and the ends of the others, in one line; empty if all ended well.
+// Returns one line: the rank that failed, how, and the ends of the others; empty if all ended well.
 std::string in_words(const JobEnd& end);
 
 // Blocks the signals of a job while it lives, so that next() can wait for them: the ends of

@@ -26,8 +26,7 @@ class RanksObjective {
   RanksObjective(const Settings& settings, const Scenario& scenario,
                  const tune::SearchProblem& problem, ControlChannel& channel);
 
-  // Runs on rank 0, up to dismiss():
-
+  // The next four are for rank 0. Returns the source of its measurements, in words.
   std::string source() const;
   // Measures a candidate of the problem. Throws MachineError if a rank fails or values differ.
   tune::Measurement measure(const tune::Candidate& candidate, const tune::Evaluation& evaluation);
@@ -73,8 +72,8 @@ struct RanksSearchHooks {
 };
 
 // Searches on all ranks together. Requires the same scenario and the same begun report (its problem
-// and settings) on all. Rank 0 returns with the report's tuning, and its truth if it was swept; the
-// other ranks return once rank 0 has dismissed them.
+// and settings) on all. Rank 0 returns with the report's tuning, and after a sweep with
+// LiveReport::truth; the other ranks return once rank 0 has dismissed them.
 void search_on_ranks(const RanksSearch& search, const Scenario& scenario, ControlChannel& channel,
                      const RanksSearchHooks& hooks, tune::LiveReport& report);
 
