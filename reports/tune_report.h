@@ -20,7 +20,7 @@ Answer answer_of(const tune::Tuning& tuning);
 // probability of a gain; or that no strategy gains.
 std::string headline(const tune::Tuning& tuning);
 
-// Returns whether the network is the bottleneck, if its bandwidth was fitted to steps; else empty.
+// Returns a sentence on the network as bottleneck if its bandwidth was fitted to steps; else empty.
 std::string network_sentence(const tune::Tuning& tuning);
 
 // Returns the bottleneck of the best strategy's step, and the shares of its parts.
@@ -48,7 +48,8 @@ measure::TrainingChange training_of_best(const tune::Tuning& tuning);
 // best changes the training, also its accuracy and the best that does not.
 std::vector<std::string> beyond_sentences(const tune::Tuning& tuning);
 
-// Returns a sentence on the configuration of the chosen alternative. Requires both.
+// Returns a sentence on the configuration of the chosen alternative. Requires tuning.emitted and
+// tuning.taken.
 std::string taken_sentence(const tune::Tuning& tuning);
 
 Table alternatives_of(const tune::Tuning& tuning);
