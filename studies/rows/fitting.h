@@ -24,7 +24,7 @@ struct Freedom {
 struct Remedy {
   Json workload = Json::object();  // keys that change, with their new values
   std::vector<dialect::Scheme>
-      schemes;                       // schemes that fit then, the simplest first; empty: no attempt
+      schemes;  // schemes that fit then, the simplest first; empty: nothing was tried
   std::vector<std::string> changes;  // in words: "full recomputation"
   bool own = false;                  // the first scheme is one of the job's strategies
   Memory memory;                     // memory of the first scheme
@@ -51,8 +51,8 @@ std::vector<ReadScheme> schemes_of(const Scenario& scenario, const Json& written
 Remedy remedy_of(const input::Document& document, const Freedom& may = {},
                  std::string_view dialect = {});
 
-// Applies the changes of a remedy to a document. Its strategies keep all but the samples of a
-// micro-batch in their configurations.
+// Applies the changes of a remedy to a document's workload. In the strategies' configurations only
+// samples and number of micro-batches change.
 void apply(const Remedy& remedy, input::Document& document);
 
 // Strategies of a scenario that do not fit, in words.
@@ -70,7 +70,7 @@ struct MemoryLack {
 
 // Returns the lack of a scenario, without a remedy.
 MemoryLack memory_lack(const Scenario& scenario);
-// Returns the words of a remedy, applied in that file; empty: no attempt.
+// Returns the words of a remedy, applied in that file; empty if nothing was tried.
 std::string remedy_words(const Remedy& remedy, const std::string& file);
 
 // Returns the lack of a document with the remedy, for the first line of an answer. `scenario` is

@@ -48,7 +48,7 @@ class CandidateWalk {
   // Evaluates the candidates that may matter.
   void walk();
 
-  // Walks on until twice the number of the best are certain.
+  // Searches further, until twice as many of the best groups are certain.
   void widen() {
     certain_ *= 2;
     walk();
@@ -56,11 +56,11 @@ class CandidateWalk {
 
   const CandidateSpace& space() const { return space_; }
   std::map<std::pair<std::size_t, FusionKind>, GroupBest>& groups() { return groups_; }
-  // Returns how many of the best groups were found for certain: several groups may have the same
-  // figures, and then only one is reported.
+  // Returns the number n for which the n best groups are certainly found. Groups with the same
+  // figures are one row of a ranking.
   std::size_t certain() const { return pruned() ? certain_ : groups_.size(); }
-  // Returns whether bounds leave candidates out. They hold for the closed form. The simulation may
-  // be a little faster than it, so there bounds only set the order.
+  // Returns true if bounds leave candidates out. They hold for the closed form. The simulation may
+  // be a little faster, so its bounds only set the order.
   bool pruned() const { return pruned_; }
   bool fits(const Strategy& strategy) const;
 

@@ -53,8 +53,8 @@ class Tuner {
     return evaluate_candidate(strategy, kind, evaluator_);
   }
 
-  // Walks on until the ranking is as long as was asked for, or no candidate is left: more groups
-  // may have the same figures than the walk expects.
+  // Searches further until the ranking has `top` rows or no candidate is left. The first walk may
+  // give fewer, because groups with the same figures make one row.
   void fill() {
     while (walk_.pruned() && tuned_.complete && tuned_.ranking.size() < options_.top &&
            walk_.groups().size() >= walk_.certain()) {

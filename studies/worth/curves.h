@@ -53,9 +53,9 @@ struct Reach {
   std::string strategy;
   std::size_t seeds = 0;
   std::size_t reached = 0;  // number that reached the target
-  // Over the seeds that did: geometric mean, and standard deviation of log(another training's /
-  // mean) such that kHeldDeviations to either side hold 80 % (Student's t, so that few seeds count
-  // as few). No spread for a single seed.
+  // Over the seeds that reached it: geometric mean, and standard deviation of log(value / mean) for
+  // one more training. It is such that kHeldDeviations to either side hold 80 % by Student's t, so
+  // it is larger for few seeds. No spread for a single seed.
   double at = 0;  // steps, or seconds
   std::optional<double> spread;
   // Final values of the trainings: the mean, and half of its 95 % interval by Student's t; no
@@ -68,10 +68,8 @@ struct Reach {
 // Returns one Reach per strategy, in the order of the curves.
 std::vector<Reach> reaches_of(const std::vector<Curve>& curves, Quantity quantity, double target);
 
-// Results of training curves for a tuning's alternatives: the final values.
-
-// Sets each alternative's outcome from the curves of its name, or else of a strategy of the
-// scenario with the same training. Throws InputError if no curve belongs to any of them.
+// Sets each alternative's outcome to the final values of the curves of its name, or else of a
+// strategy of the scenario with the same training. Throws InputError if no curve belongs to any.
 void add_outcomes(const std::vector<Curve>& curves, Quantity quantity, tune::Tuning& tuning);
 
 }  // namespace syncline::worth
