@@ -61,7 +61,8 @@ int linear(GraphBuilder& build, int x, std::int64_t rows, std::int64_t inner, st
 int batched_product(GraphBuilder& build, int x, int y, std::int64_t count, std::int64_t m,
                     std::int64_t k, std::int64_t n);
 
-// Returns rows of a table by index; its gradient is dense. `cast`: products read the table too.
+// Returns rows of a table by index; its gradient is dense. `cast`: the table has the dtype of the
+// products, since they read it too.
 int embedding(GraphBuilder& build, const std::string& weight, std::int64_t table,
               std::int64_t width, std::int64_t rows, bool cast);
 

@@ -414,11 +414,14 @@ double median_miss(const std::vector<StepRow>& rows, Seconds StepRow::*predicted
   return misses.empty() ? 0 : misses[misses.size() / 2];
 }
 
+// Writes the fitted values, and each row's use, into a copy of the document. Values of the overlap
+// are written if the rows carry information on any of them.
 void write(const input::Document& document, const Losses& losses, double spread, StepFit& fit) {
   fit.fitted = document;
   const auto set = [&](const std::string& key, double value) {
     input::set_key(fit.fitted, "cluster.device." + key, significant(value, kStepDigits));
   };
+  // The last figure is the overhead, the others are the overlap's.
   const bool overlap = std::any_of(fit.figures.begin(), fit.figures.end() - 1,
                                    [](const StepFigure& figure) { return figure.told; });
   if (overlap) {
