@@ -25,7 +25,7 @@ struct Algorithm {
   bool (*fits)(CollectiveKind, int ranks);
   // Returns the exact transfers; none for one rank. Requires fits(kind, ranks).
   Schedule (*rounds)(CollectiveKind, int ranks, std::int64_t elements);
-  // Returns the same, folded for costing: the edges that are busy together, for any payload, and
+  // Return the transfers folded for costing: the edges that are busy together, for any payload, and
   // their rounds. Expanded by `repeat`, the stages have one entry per round, in order.
   EdgeSets (*edges)(CollectiveKind, int ranks);
   Stages (*stages)(CollectiveKind, int ranks, std::int64_t elements);
@@ -36,7 +36,7 @@ struct Algorithm {
   std::int64_t (*chunks)(CollectiveKind, int ranks, std::int64_t elements);
 };
 
-// Returns the rows that libraries sum by, in the order of their output.
+// Returns all rows but all_to_all(), in the order in which `syncline list` prints them.
 std::span<const Algorithm> algorithms();
 
 // Adds a row. Requires a new name, and that the table was not read before.

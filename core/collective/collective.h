@@ -32,7 +32,8 @@ struct Groups {
   bool operator==(const Groups&) const = default;
 };
 
-// Returns the same ranks, each group's lowest one first: a message may go to an earlier rank.
+// Returns the same ranks, each group's lowest one first. Groups of a message between two ranks may
+// have the higher rank first.
 inline Groups ascending(Groups groups) {
   if (groups.member_step >= 0) return groups;
   groups.base += (groups.size - 1) * groups.member_step;

@@ -18,7 +18,7 @@ namespace syncline::plan {
 Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                 const TrainingPoint& point, std::int64_t period, bool averaged);
 
-// Plans the same with steps of duration `step`, for any exchange inside groups.
+// Plans a period whose steps last `step`, in place of planned steps with exchanges inside groups.
 Plan local_plan_of_steps(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                          Seconds step);
 

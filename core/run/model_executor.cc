@@ -81,7 +81,8 @@ class FluidModel {
     Seconds remaining = 0;  // of the transfer, at full speed
   };
 
-  // Starts operations that are ready. Collectives begin with a latency, so speeds stay.
+  // Starts operations that are ready. Link speeds do not change yet: collectives begin with a
+  // latency.
   void start_ready() {
     while (!ready_.empty()) {
       const int instance = ready_.back();
