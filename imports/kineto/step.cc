@@ -51,8 +51,8 @@ class StepReader : StepWork {
   std::vector<Waiting> waiting_;
 
   DerivedStep derived_;
-  std::size_t first_arrival_ = 0;  // of the passes that gradients are exchanged after
-  Nanoseconds engine_begins_ = 0;  // the host's last launch of the forward pass
+  std::size_t first_arrival_ = 0;  // index of the first arrival of the first exchanging pass
+  Nanoseconds engine_begins_ = 0;  // the host's last launch of the forward pass before it
   // Times on the device.
   Nanoseconds forward_ = 0;
   Nanoseconds broadcast_begin_ = 0;  // of the buffers, before the model's own kernels
@@ -63,7 +63,9 @@ class StepReader : StepWork {
   Nanoseconds update_end_ = 0;
 };
 
-// Finds passes: a kernel of the forward pass between two arrivals begins another backward pass.
+// Counts backward passes: a kernel of the forward pass between two arrivals begins another one.
+// Counts those with an exchange after them. Sets the first arrival of the first of these, and the
+// launch of the last forward kernel before it.
 void StepReader::find_passes() {
   std::vector<Nanoseconds> forwards;
   for (const Item& item : items_) {
