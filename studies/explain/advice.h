@@ -52,8 +52,8 @@ struct Advice : Prediction {
 
 // Returns the best change of each kind (fusion, copies, streams, overlap, hierarchy, algorithm,
 // rounding, compression, rarer averaging) that shortens the step by at least `least_percent`, best
-// first. The strategy is evaluated at the scenario's training point. Kinds that it already uses up
-// are left out, and so are changes that do not fit the device's memory. Another scheme of the
+// first. The strategy is evaluated at the scenario's training point. Kinds with no change left are
+// omitted, and so are changes that do not fit the device's memory. Another scheme of the
 // framework has to gain 5 %; if the strategy does not fit, one that does comes first, at any speed.
 //
 // `written`: the strategy's entry in the scenario ({"dialect": ..., "config": ...}), if known. In a

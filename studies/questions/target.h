@@ -8,8 +8,8 @@
 
 namespace syncline::questions {
 
-// Reads the objective's files; nullopt for step_time. Throws InputError if an option lacks another,
-// or the file of curves is not one.
+// Reads the objective's files; nullopt for step_time. Throws InputError if an option is given
+// without one that it needs, or the file of curves is not one.
 std::optional<worth::Objective> objective_of(const ObjectiveOptions& options);
 
 // Reads the curves of a CSV file.
