@@ -48,7 +48,8 @@ struct OperatorRange {
 
 // Returns, by operation of the plan, the operators that it computes, by their predicted times. The
 // parts of a pass (forward by layers, backward by gradients, update by buckets) share its
-// operators. An operation longer than its pass computes whole steps.
+// operators. An operation that lasts longer than the workload's pass (several steps in one) repeats
+// all operators, as often as its time is that of a step.
 std::vector<std::vector<OperatorRange>> operators_by_operation(
     const plan::Plan& plan, const Workload& workload, const std::vector<OperatorKernel>& kernels);
 
