@@ -51,7 +51,7 @@ class GraphBuilder {
   int gradient(int value);
   // Returns a new value with the size of `value`: one reader's gradient of it.
   int contribute(int value);
-  // Returns a new gradient of the parameter that `parameter` returned this value for.
+  // Returns a new gradient of a parameter. `value`: the result of parameter() for it.
   int contribute_parameter(int value);
   // Returns true for values that depend on no parameter (the model's input): they need no gradient.
   bool is_constant(int value) const { return constants_.contains(value); }
