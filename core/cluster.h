@@ -80,7 +80,7 @@ struct Device {
   bool bf16 = true;             // bf16 products have that rate; false: they take fp32's rate
   BytesPerSecond memory = 0;    // reached rate; 0: such work is free
   double memory_size = 0;       // bytes; 0: unknown
-  BytesPerSecond rounding = 0;  // of codecs that keep all elements, narrower; 0: like memory
+  BytesPerSecond rounding = 0;  // rate of codecs that only narrow the elements; 0: like memory
   // Bytes per second of 16-bit values that the library sums in software, on the processor that
   // computes (core/run/interference.h); 0: such sums are free.
   BytesPerSecond sums = 0;
@@ -142,7 +142,7 @@ struct CollectiveTime {
   double spread = 0;
   bool measured = true;  // within the measured sizes and counts
   int measured_on = 0;   // ranks of the group of nodes that it was measured on or computed from
-  double stretch = 1;    // working time of the links / that of the links as given
+  double stretch = 1;    // time that links are busy / the same by the links as given
 };
 
 // A source of times that overrides links and rounds: a calibration, a library's own model. Empty:
@@ -201,7 +201,7 @@ struct OverlapPrior {
 //
 // NCCL if they talk over PCIe, through host memory, or two by two: published steps of DDP on 2
 // RTX 3090 (huggingface/transformers issue 9371), 2 RTX 5090 and 2 H100 (CS336's second assignment,
-// by several hands) ask for 0.3 to 1.2, most for 0.6 to 0.7.
+// of several students) are met by slowdowns of 0.3 to 1.2, most by 0.6 to 0.7.
 //
 // Gloo: two ranks on two processors of a virtual machine that compute all the time, over links of
 // 0.5 and 1 Gbit/s (scenarios/jobs): sockets, reductions and interrupts take a quarter to nearly a

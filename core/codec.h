@@ -56,8 +56,8 @@ struct Codec {
   // A low-rank codec that treats the concatenated gradients of a bucket as one square matrix.
   bool whole_bucket = false;
   // Elements that travel together as one unit of encoded_bytes(block), with their own scale; 1:
-  // each by itself. Units are summed by decoding both, adding and encoding the sum: `pack` and
-  // `unpack` carry one unit of `block` floats.
+  // each by itself. Units are summed by decoding both, adding and encoding the sum. `pack` encodes
+  // one unit of `block` floats, `unpack` decodes it.
   std::int64_t block = 1;
   void (*pack)(const float* values, std::byte* unit) = nullptr;
   void (*unpack)(const std::byte* unit, float* values) = nullptr;

@@ -64,14 +64,14 @@ struct Communication {
   std::vector<Exchange> gradients;
   std::vector<int> order;            // in which they are sent; empty: as listed
   std::vector<Exchange> parameters;  // gathered in buckets of their own
-  bool fetching = false;             // passes gather them, except those that stay in place
+  bool fetching = false;             // passes gather parameters, except those that stay in place
   std::vector<Fetch> fetches;        // in the order of their `asked`
   int shards = 1;                    // maximum over the exchanges
   bool updates_by_bucket = false;    // false: all parameters once the last bucket has arrived
   bool each_micro_batch = false;     // exchanges run in each micro-batch, not only in the last
   bool cross_step = false;           // true: the next forward pass waits layer by layer
   int in_flight = 0;                 // unfinished exchanges during the backward pass; 0: all
-  bool by_clock = false;             // ticks come when expected, as passes are not delayed
+  bool by_clock = false;             // ticks come at expected times, because no pass is delayed
   Seconds host_sync = 0;             // the host's wait after each collective
   Seconds step_begin = 0;            // data-parallel overhead before each step
   Seconds buffer_broadcast = 0;      // before the step's forward pass

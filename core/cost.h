@@ -24,14 +24,14 @@ struct CollectiveCost {
   std::vector<StageCost> stages;
   double seconds_per_byte = 0;  // of payload, summed over the stages
   std::vector<double> carried;  // multiples of the payload that pass each link, by kind
-  double scale = 1;  // transfer time / transfer time by the links; already contained above
+  double scale = 1;  // transfer time / the links' transfer time; already in `stages` and the rate
 
   // Returns the multiples of the payload that the port of a world rank sends.
   double sent(int rank) const;
 };
 
-// Returns the links that costs keep busy, as far as these costs distinguish them: for each sort of
-// link its kind in every cost, or -1 if that cost leaves it idle.
+// Groups the links that some of the costs use: links of a group have the same kind in each cost.
+// Returns for each group its kind by cost; -1: that cost does not use it.
 std::vector<std::vector<int>> joint_kinds(const std::vector<const CollectiveCost*>& costs);
 
 // Minimum time of any payload up to some size, for bounds: latency + bytes * seconds_per_byte.
@@ -39,7 +39,7 @@ struct LeastCost {
   Seconds first = 0;  // before its first byte
   Seconds latency = 0;
   double seconds_per_byte = 0;
-  double scale = 1;  // links' work / the cost's own
+  double scale = 1;  // least work of the links / their work by CollectiveCost
 };
 
 // Ratios of a cluster's tiers to the tiers `from`, the same for all tiers: latencies, and
@@ -55,9 +55,9 @@ struct LinkShift {
 class CostCache {
  public:
   explicit CostCache(const Cluster& cluster);
-  // Shares with the caches of the unshifted links (shift.from): the longest chain of messages there
-  // belongs to another payload. If that chain is slow to find, this payload's chain is used with
-  // its latency and transfer shifted, as in a derivative.
+  // Makes a cache of a cluster with shifted links. It shares the costs of the unshifted links
+  // (shift.from): a payload here has the longest chain of messages of another payload there. If
+  // that chain is slow to find, the same payload's chain is used, its latency and transfer shifted.
   CostCache(const Cluster& cluster, const LinkShift& shift);
   ~CostCache();
   CostCache(const CostCache&) = delete;

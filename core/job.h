@@ -198,7 +198,7 @@ struct Training {
 struct Simulation {
   enum class Grain { kMerged, kStep } grain = Grain::kMerged;
   bool fold = true;            // simulate one of many interchangeable links
-  std::optional<int> periods;  // plan periods unrolled; default: enough for the spread at hand
+  std::optional<int> periods;  // plan periods unrolled; default: enough for the jitter's mean
   std::optional<int> warmup;   // of these, dropped
 };
 

@@ -78,10 +78,12 @@ struct Hierarchy {
     kSharded,  // reduce-scatter inside, all-reduce of each shard across, all-gather inside
   };
   Form form = Form::kFlat;
-  int group_size = 0;             // ranks per group, at least 1; readers default to a node's GPUs
-  bool first_all_reduce = false;  // kLeaders: the documents all-reduce inside first, Paddle reduces
-  std::string inside;             // algorithm inside a group; empty: the strategy's
-  std::string across;             // algorithm among leaders or shards; empty: the strategy's
+  int group_size = 0;  // ranks per group, at least 1; readers default to a node's GPUs
+  // kLeaders: a group first all-reduces (Paddle's documents); false: it reduces to its leader
+  // (Paddle's code).
+  bool first_all_reduce = false;
+  std::string inside;  // algorithm inside a group; empty: the strategy's
+  std::string across;  // algorithm among leaders or shards; empty: the strategy's
 
   bool operator==(const Hierarchy&) const = default;
 };
@@ -152,7 +154,7 @@ struct ComputeFusion {
   bool operator==(const ComputeFusion&) const = default;
 };
 
-// Details of a framework's buckets; the defaults for an explicit fusion of another engine.
+// Details of a framework's buckets. With the defaults an engine has none of them.
 struct BucketTraits {
   // kGroups: each bucket waits for the buckets before it in the list (DDP). false: a bucket goes
   // once it is ready.
@@ -184,7 +186,7 @@ struct BucketTraits {
 // the next modules (DeepSpeed's ZeRO-3). Sizes are in elements.
 struct Fetches {
   std::int64_t live = 0;   // limit of elements in place for gathering ahead; 0: passes gather none
-  std::int64_t ahead = 0;  // gathered ahead at each module, or more by the last parameter
+  std::int64_t ahead = 0;  // gathered ahead at each module; the last parameter may exceed it
   std::int64_t reuse = 0;  // parameters whose next module is nearer than this stay in place
 
   bool any() const { return live > 0; }

@@ -35,7 +35,7 @@ struct TransferKind {
 
 // The edges of one set, in all groups.
 struct SetFootprint {
-  // (kind of link, messages on each such link, counted in parts: parts() are one message)
+  // (kind of link, load of each such link in parts of messages); a message has parts() parts.
   std::vector<std::pair<int, int>> load;
   BytesPerSecond flow_cap = 0;         // minimum of any message; infinite without one
   std::vector<TransferKind> messages;  // empty if all messages cost the same (uniform)

@@ -14,7 +14,7 @@ struct DgcUpdate {
 };
 
 // Updates velocity and residual in place. `weight` may be empty if weight_decay is 0. Returns true
-// if an element kept its old values.
+// if an element would have become non-finite and kept its old values.
 bool accumulate(std::span<const float> gradient, std::span<const float> weight,
                 const DgcUpdate& update, std::span<float> velocity, std::span<float> residual);
 

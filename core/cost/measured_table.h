@@ -78,8 +78,8 @@ std::vector<MeasuredPoint> usable_points(const MeasuredTable& table, Place place
 
 // True if the two measurements of each size agree. |in place / out of place - 1| must be below 6 %
 // in the median and below 30 % at the 90th percentile of the sizes that have both. Larger
-// differences were disturbed by other causes than size. A time that is a median of many is compared
-// by its own spread. False with fewer than three such sizes, and for a test that failed.
+// differences mean a disturbed test. A time that is a median of many is compared by its own spread.
+// False with fewer than three such sizes, and for a test that failed.
 bool is_clean(const MeasuredTable& table);
 
 // True if both are of one collective on the same counts, by the same algorithm.

@@ -21,7 +21,7 @@ namespace syncline::cost {
 // Inputs of the choice that a log of times does not show; the fit searches for them (scale_fit.h).
 // They replace the result of NCCL's topology search; rates are those of one channel.
 struct GraphGuess {
-  bool amd = false;  // the processors, by which NCCL bounds LL between nodes
+  bool amd = false;  // processors of AMD; NCCL's limit of LL between nodes depends on them
   int channels = 2;
   BytesPerSecond ring_intra = 20e9;  // up to two nodes NCCL uses the rate inside a node
   BytesPerSecond ring_inter = 20e9;
@@ -49,8 +49,8 @@ std::vector<StepPath> all_step_paths();
 // reduce-scatter.
 bool ring_like(collective::CollectiveKind kind);
 
-// Returns the steps of a ring: 2 (N - 1) for all-reduce, N - 1 for the other two. On the slowest
-// way around, those between nodes are the steps of a ring of one GPU per node.
+// Returns the steps of a ring of N ranks: 2 (N - 1) for all-reduce, N - 1 for the other two. With
+// one GPU per node, they are the steps between nodes on the slowest way around.
 double ring_steps(collective::CollectiveKind kind, int nodes, int gpus_per_node = 1);
 
 // Returns the bytes that a rank sends in a ring / the payload as nccl-tests prints it.

@@ -1,6 +1,6 @@
-// Fabrics by kind. Bytes per second of one cable, each direction. Throws InputError without a place
-// for impossible shapes. Sources: XGFT(h; m; w) of Oehring et al. 1995 as SimGrid writes it; Kim et
-// al., Technology-Driven, Highly-Scalable Dragonfly Topology (2008); dimension-ordered tori.
+// Fabrics by kind. Speeds are those of one cable, each direction. InputErrors for impossible shapes
+// name no place in a file. Sources: XGFT(h; m; w) of Oehring et al. 1995 as SimGrid writes it; Kim
+// et al., Technology-Driven, Highly-Scalable Dragonfly Topology (2008); dimension-ordered tori.
 #pragma once
 
 #include <span>
@@ -42,7 +42,7 @@ struct LeafSpine {
   int cables = 1;  // from a leaf to a spine
   BytesPerSecond speed = 0;
   int rails = 1;   // NICs of a node, each at the leaves of its own rail
-  int tors = 1;    // leaves with a port of a NIC
+  int tors = 1;    // ports of a NIC, each at a leaf of its own
   int planes = 1;  // 2: the leaves of a NIC's ports share no spines
 };
 Topology leaf_spine(const LeafSpine& shape);
@@ -54,7 +54,7 @@ struct Dragonfly {
   int cables = 1;    // between two groups
   BytesPerSecond local = 0;
   BytesPerSecond global = 0;
-  int apart = 1;  // neighbouring switches that share a node's NICs
+  int apart = 1;  // NICs of a node, each at one of as many neighbouring switches
 };
 Topology dragonfly(const Dragonfly& shape);
 

@@ -1,7 +1,7 @@
 // The network beyond the nodes' own ports: switches, directed links (bytes per second), and the
 // switch of each host. A host is a node, or one of the `lanes` of a node: a port. Messages take the
-// shortest way; of several, those with the lowest order of the first link. The rest is shared part
-// by part: in turn, or by a seeded hash (ECMP), so that flows collide.
+// shortest ways; of several, those with the lowest order of the first link. If several are left,
+// the parts of messages take them in turn, or by a seeded hash (ECMP), so that flows collide.
 #pragma once
 
 #include <cstddef>

@@ -29,10 +29,10 @@ std::vector<double> link_times(const collective::CollectiveCost& cost, double sh
 // (collective/critical_path.h), and pipelines have the fewest rounds and the cheapest bytes of any
 // payload.
 //
-// If steps overlap, ready_i counts from the forward pass of gradient i's own layer: from there
-// to the next step's forward pass of that layer its own computation, and then the exchange of all
-// that became ready since and is needed by then, must pass, so that a step takes at least as long.
-// The computation of a step bounds it as before.
+// If steps overlap, ready_i counts from the forward pass of gradient i's layer. The same layer's
+// forward pass of the next step can begin only ready_i later, plus the exchange of all gradients
+// that became ready since and are needed by then. A step takes at least as long. The computation of
+// a step bounds it as before.
 //
 // Valid for this plan at any number of streams, and for other fusions of it with the same
 // algorithm, hierarchy and codec; in the model and in both grains of the simulation.

@@ -44,7 +44,7 @@ struct Urgent {
 };
 
 // Returns indices of `items` in sending order. A sent item cannot be overtaken. `credit`: bytes
-// that may be sent and unfinished; 0: a single item. One item always may, of any size.
+// that may be under way at once; 0: one item. One item may always be under way, of any size.
 std::vector<int> urgent_first(const std::vector<Urgent>& items, Bytes credit);
 
 // Compression: the buckets that are encoded at this point of the training, with the elements kept

@@ -22,14 +22,15 @@ struct Pass {
 // Returns the passes of one stage in a step, in order.
 std::vector<Pass> passes_of(const Parallel& parallel, int micro_batches, int stage);
 
-// The strategy's key that makes groups of experts uneven, and the possible values. A strategy's
-// group is a number of neighbours among the ranks that sum a dense gradient. An expert's gradient
-// is summed by fewer, more distant ranks: a group has those among the same neighbours, as in
-// torchtitan's and Megatron's meshes. Empty: groups are even, or no expert is summed separately.
+// The strategy's key that makes groups of experts uneven, and the possible values. A group of a
+// strategy is a number of neighbours among the ranks that sum a dense gradient. Only some of these
+// neighbours sum a certain expert's gradient, as in torchtitan's and Megatron's meshes. Groups are
+// even if that number is the same for each expert and group.
 struct UnevenGroups {
   std::string key;
   std::string why;
 };
+// Returns the key at fault; nullopt: groups are even, or no expert is summed separately.
 std::optional<UnevenGroups> uneven_groups(const Strategy& strategy, const Workload& workload);
 
 // Returns the strategy for experts' gradients only; `ranks` sum a dense one. Requires even groups.
@@ -39,8 +40,9 @@ Strategy for_experts(const Strategy& strategy, const Parallel& parallel, int ran
 Plan whole_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                 const TrainingPoint& point);
 
-// Returns a lower bound of a step for any communication. For each stage it is the larger of two
-// sums: its passes with those before its first and after its last, or its passes and its update.
+// Returns a lower bound of a step for any communication: the maximum over the stages of two sums.
+// One has the stage's passes, the other stages' passes before its first and those after its last.
+// The other has the stage's passes and its update.
 Seconds least_step(const Workload& workload);
 
 }  // namespace syncline::plan

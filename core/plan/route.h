@@ -23,7 +23,8 @@ Route sum_across_groups(const Bucket& bucket, const Cluster& cluster, const Stra
 // across them. Afterwards each rank of a group holds its part of the total.
 Route scatter_of(const Bucket& bucket, const Cluster& cluster, const Strategy& strategy);
 
-// Returns an all-gather of the ranks' parts; `again`: of the second copy.
+// Returns an all-gather of the ranks' parts. `again`: for the backward pass, from the second copy
+// in shards if there is one (FrameworkTraits::regather_group).
 Route gather_of(const Bucket& bucket, const Workload& workload, const Cluster& cluster,
                 const Strategy& strategy, bool again);
 

@@ -16,8 +16,9 @@ void keep_each_once(std::vector<Item>& items) {
   items.erase(std::unique(items.begin(), items.end()), items.end());
 }
 
-// Owns the numbers of a step's buckets: those of the last micro-batch and of separate parameters,
-// counted from 0, and the ones that bring or update a tensor's parameters.
+// Numbers the buckets of a step from 0: the gradients' of the last micro-batch, then those of
+// parameters that are gathered in their own buckets. Finds those that bring or update a tensor's
+// parameters.
 class StepBuckets {
  public:
   // Moves the exchanges' buckets into the plan. Each micro-batch that exchanges has its own
@@ -36,12 +37,12 @@ class StepBuckets {
   std::size_t in_plan(std::size_t b) const { return base_ + b; }
   std::size_t base() const { return base_; }
 
-  // Returns the buckets that bring in a tensor's parameters. Requires a sharded update, or a step
-  // that the next one does not await as a whole.
+  // Returns the buckets that bring a tensor's parameters to all ranks. Requires a sharded update,
+  // or a next step that waits layer by layer (cross_step).
   const std::vector<std::size_t>& bringing(std::size_t tensor) const { return bringing_[tensor]; }
 
-  // Returns the buckets of parameters of modules that begin with the forward pass of a module
-  // inside them, outer modules first. Requires the same.
+  // Returns the buckets of outer modules: they are gathered when the forward pass reaches the first
+  // module inside, the outermost first. Requires the same as bringing().
   const std::vector<std::size_t>& ahead() const { return ahead_; }
 
   // Returns the gradients' buckets that hold a tensor of bucket b.

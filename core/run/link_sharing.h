@@ -22,7 +22,7 @@ struct Claim {
 // the same stages are one resource, so a ring over thousands of ranks has two.
 class Sharing {
  public:
-  // Groups links by claims; equal costs in equal order give equal ones. Costs must outlive this.
+  // Groups links by claims; equal costs in equal order give equal groups. Costs must outlive this.
   explicit Sharing(std::vector<const collective::CollectiveCost*> costs);
 
   const std::vector<const collective::CollectiveCost*>& costs() const { return costs_; }

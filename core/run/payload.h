@@ -53,8 +53,9 @@ class Payload {
   // gradients' exchange come after it.
   const std::vector<collective::Collective>& collectives() const { return collectives_; }
   std::int64_t bytes() const { return elements_ * unit_; }
-  // Returns the offset in the rank's bytes of the n-th of collectives(): members of an all-reduce
-  // of shards own a part each; with factors each carries a part of the payload.
+  // Returns the offset in the rank's bytes at which the n-th of collectives() begins. It is not 0
+  // for an all-reduce of shards, where each member has its part, and for factors, where each
+  // collective carries a part of the payload.
   std::int64_t place(std::size_t n) const;
   // Computes a rank's work between the n-th of collectives() and the next: with factors the second
   // ones, once the first are summed. Requires the `gradients` of fill().

@@ -16,8 +16,9 @@ namespace syncline::run {
 double expected_slowest(const Jitter& jitter, int ranks, int steps);
 
 // Ranks wait for their group every `passes` micro-batches, and groups for each other every `steps`
-// times that. The factor is the slowest group's mean of its slowest rank's factor; that mean is
-// taken as normal. With one group, or groups of one rank, it is the one above.
+// times that. The factor is that of the slowest group: the mean over its waits of its slowest
+// rank's factor, taken as normal. With one group, or groups of one rank, it is expected_slowest()
+// above.
 struct Waits {
   int ranks = 1;  // of a group
   int groups = 1;
