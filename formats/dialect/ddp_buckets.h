@@ -56,8 +56,8 @@ DdpLimits ddp_limits(std::optional<double> cap_mb, const TorchVersion& version,
 
 // Returns positions in `order`, bucket by bucket. A tensor joins its type's open bucket, which
 // closes at its limit; then that type's next limit holds. A sparse tensor is a bucket by itself.
-// Open buckets close at the end. The type met last is first (as torch's hash table has up to four
-// of them), or `by_type`, in the order of types, as Paddle's map has them.
+// Open buckets close at the end, that of the type met last first (the order of torch's hash table
+// of up to four types). `by_type`: in the order of types, as Paddle's map has them.
 std::vector<std::vector<int>> assign_by_size(const std::vector<Tensor>& tensors,
                                              const std::vector<int>& order, const DdpLimits& limits,
                                              bool by_type = false);

@@ -47,8 +47,8 @@ std::string plan_difference(const plan::Plan& wanted, const plan::Plan& found);
 // copying, the moments of the updates. Never empty.
 std::string time_difference(const plan::Plan& wanted, const plan::Plan& found);
 
-// Returns sizes in MiB, whole numbers first, for rules that close a bucket of at least a size: with
-// them each bucket of `closed` ends the same. Empty without closed buckets.
+// Returns sizes in MiB, whole numbers first, for rules that close a bucket once it has at least the
+// size. With each of them the buckets of `closed` end where they do. Empty without such buckets.
 std::vector<double> sizes_that_close(const std::vector<plan::Bucket>& closed);
 
 // NCCL's algorithm for each collective, if a strategy names one: a setting of NCCL if that can

@@ -112,7 +112,8 @@ Spelling<V> number(Reader::Limits limits, double unit) {
       }};
 }
 
-// Returns the spelling of a list. `least` names the missing items; empty: they are optional.
+// Returns the spelling of a list. `least` is what an empty list lacks, for the message ("at least
+// one value"); empty: an empty list is allowed.
 template <typename V>
 Spelling<std::vector<V>> list_of(const Spelling<V>& item, const std::string& least) {
   return {{{"type", "array"}, {"minItems", 1}, {"items", item.schema}},
@@ -164,8 +165,8 @@ struct Knob {
   unsigned traits = 0;
   // Returns the name of a value that `tune` varies; null: it does not vary this knob.
   std::function<std::string(const T&)> axis;
-  // Keys that have a meaning only with some of its values. If it is a deciding knob, they may not
-  // be given with other values; other or deciding keys may not differ from their defaults.
+  // Keys that have a meaning only with some of its values. With other values of a deciding knob
+  // (kDecides) such keys may not be given. In all other cases they must have their defaults.
   std::vector<Brings> beside;
 
   bool is(unsigned trait) const { return (traits & trait) != 0; }

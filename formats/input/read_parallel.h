@@ -18,8 +18,7 @@ Parallel read_parallel(Reader reader, const Cluster& cluster);
 // partitioned.
 Json parallel_json(const Parallel& parallel);
 // Sets the part of a partitioned model that each tensor belongs to, and the model's time with its
-// inner collectives.
-// `generated`: the model, if it was made from an architecture.
+// inner collectives. `generated`: the model, if it was made from an architecture.
 void cut_workload(const Reader& reader, bool parts_given, const operators::Generated* generated,
                   const Cluster& cluster, Workload& workload);
 

@@ -13,8 +13,8 @@ constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 
 // Returns the spelling of the algorithms that a strategy may name.
 Spelling<std::string> algorithm();
-// Returns the spelling of the ranks per group, for groups that cover all ranks; 0, if it is the
-// least: no groups. "leaf": the ranks below one switch, as the job is placed on the fabric.
+// Returns the spelling of the ranks per group, a divisor of all ranks and at least `least`. 0 means
+// no groups. "leaf": the ranks below one switch, as the job is placed on the fabric.
 Spelling<int> ranks_in_a_group(int least = 1);
 // Returns the spelling of lists of tensor places, perhaps with buffers; each place at most once.
 Spelling<std::vector<std::vector<int>>> groups(bool with_buffers);

@@ -11,7 +11,7 @@
 
 namespace syncline::calibrate {
 
-// Reads a line about the run around a table; nullopt: it tells no such fact.
+// Reads a line about the run around a table; nullopt: it states no such fact.
 std::optional<LogContext> fact_of(const Tokens& tokens, const std::string& line);
 
 // Stores the facts about the run that the next tables belong to.
