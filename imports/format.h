@@ -45,8 +45,8 @@ namespace models {
 extern const ImportFormat kSafetensors;
 inline constexpr std::int64_t kTokens = 1024;
 
-// A list of parameters as torch prints them (kPrintTensors): a line each, or JSON. In the
-// order of use; parameters without requires_grad are computed with, and have no gradient.
+// A list of parameters as torch prints them (kPrintTensors), a line each or JSON, in the order of
+// use. Parameters without requires_grad have FLOPs and no gradient.
 extern const ImportFormat kTensorList;
 inline constexpr std::string_view kPrintTensors =
     "for n, p in model.named_parameters(): print(n, tuple(p.shape), p.dtype, p.requires_grad)";

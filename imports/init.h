@@ -30,7 +30,7 @@ struct InitOptions {
   // A framework's own settings next to the model (imports/frameworks): their file, or a line of
   // flags. Empty: none.
   std::string settings = {};
-  std::string flags = {};   // a line of them, in place of those of settings that are a file
+  std::string flags = {};   // a line of flags that override those in a file of `settings`
   int launch = 0;           // of those that were captured, from 1; 0: the one that trains
   Json parallel = nullptr;  // keys of workload.parallel, in place of the settings'
   std::optional<std::int64_t> micro_batches = {};  // of a step
@@ -70,7 +70,7 @@ hardware::KnownNode own_node(const std::string& gpu, int gpus, const std::string
 // Returns the node of NCCL's topology file (NCCL_TOPO_DUMP_FILE writes it, NCCL_TOPO_FILE reads
 // it): the GPUs, NVLink or PCIe between them as rated, and the fastest NICs. It does not name the
 // GPUs: without `gpu` they are AMD's of that PCI device or the only known ones of their compute
-// capability. `net` in place of NICs. Throws InputError.
+// capability. `net`, if not empty, replaces the file's NICs. Throws InputError.
 hardware::KnownNode nccl_node(const std::string& file, std::string gpu, std::string net);
 
 // Returns true if --node names such a file, under any name, and no known node.

@@ -55,8 +55,8 @@ const char* role_text(Role role);
 // Returns true if gradients or parameters travel in groups of that role.
 bool carries_gradients(Role role);
 
-// A group of ranks that exchange data, with the times of the typical step of the first rank read
-// that is one of them.
+// A group of ranks that exchange data. Times are those of the typical step of its first rank whose
+// trace was read.
 struct RankGroup {
   std::string name;  // as the framework numbers and describes it
   std::string description;
@@ -196,7 +196,7 @@ const Step& typical_step(const Rank& rank);
 // Returns the bytes of a rank's gradients.
 Bytes gradient_bytes(const Step& step);
 
-// Returns true if a collective is known to carry some of them.
+// Returns true if a collective of the step is known to carry gradients.
 bool carries_gradients(const Step& step);
 
 }  // namespace syncline::job

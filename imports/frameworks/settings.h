@@ -26,7 +26,7 @@ struct Settings {
   std::int64_t global_batch = 0;   // samples per step, all ranks together; 0: not given
   std::int64_t micro_batches = 0;  // 0: not given
   Json strategy;                   // dialect and config
-  std::string no_model;            // reason for a missing model, if not plain: "... trains BERT"
+  std::string no_model;            // reason why the model is missing, "... trains BERT"; or empty
   bool autocast = false;           // parameters and gradients stay in fp32
   bool compiled = false;           // by torch.compile
   std::int64_t ranks = 0;          // processes that the settings start; 0: not given

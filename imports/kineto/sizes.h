@@ -6,8 +6,8 @@ namespace syncline::job::kineto {
 struct DerivedStep;
 struct Trace;
 
-// Sets elements, formats, shapes and copies out of gradients, the gradients of each exchange and
-// when it was complete: by AccumulateGrad's Input Dims, else by the bytes of the copies out of the
+// Sets each gradient's elements, format, shape and copy_out, and each exchange's gradients and
+// completion. Sources: AccumulateGrad's Input Dims, else the bytes of the copies out of the
 // buckets, which are in the order of arrival. Returns false if neither exists. Unknown figures stay
 // 0 or empty.
 bool find_sizes(const Trace& trace, DerivedStep& derived);

@@ -74,7 +74,7 @@ struct TraceTimeline {
   // them: the host made it before the profile began.
   std::size_t kernels_launched = 0;
   std::size_t kernels_alone = 0;
-  std::size_t collectives_before = 0;  // likewise of collectives
+  std::size_t collectives_before = 0;  // collectives left out for the same reason
 
   SpanIndex copies_in;  // Host::kCopyIn and kCopyInHook
   SpanIndex copies_out;
@@ -100,13 +100,13 @@ struct Arrival {
   int tensor = -1;  // place in Trace::tensors
 };
 
-// Returns arrivals by start. The engine's call and the node in it are one, if torch tells both.
+// Returns arrivals by start. The engine's call and the node in it are one, if the trace has both.
 std::vector<Arrival> arrivals_of(const Trace& trace);
 
 // Marks the gradients' all-reduces of a plain data-parallel job: those that the reducer's hooks
-// launched, inside an arrival. Without any, all after a step's first arrival count (by hand after
-// the backward pass; by torches that record no engine calls). SyncBatchNorm has others, between
-// arrivals.
+// launched, inside an arrival. Without any, all after a step's first arrival count: the job sums
+// after the backward pass by itself, or its torch records no engine calls. SyncBatchNorm has
+// others, between arrivals.
 void mark_gradient_exchanges(TraceTimeline& timeline, const std::vector<Arrival>& arrivals);
 
 struct StepWindow {

@@ -116,7 +116,7 @@ struct Trace {
   std::vector<DeviceEvent> device;     // by start
   std::vector<TracedTensor> tensors;
   std::vector<TracedMessage> messages;
-  std::vector<std::string> names;  // as the answer has them
+  std::vector<std::string> names;  // of kNamed spans, as shown in answers
   std::vector<ToldGroup> groups;
   std::size_t operators = 0;            // events of the host that are operators, kept or not
   std::size_t damaged = 0;              // events that could not be read and were left out

@@ -1,5 +1,5 @@
 // Families of models by their model_type, each as the list of parameters that transformers gives
-// it, in the order of use. Facts of transformers (tests/frameworks) hold every one.
+// it, in the order of use. tests/frameworks compares each list with transformers.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ std::int64_t width(Reader& reader, const char* key);
 std::int64_t width_or(Reader& reader, const char* key, std::int64_t fallback);
 std::int64_t layers(Reader& reader, const char* key);
 bool flag_or(Reader& reader, const char* key, bool fallback);
-// Throws unless a switch is as the only value that is known.
+// Throws InputError unless a switch is absent or has the only value that is modelled.
 void expect_flag(Reader& reader, const char* key, bool known);
 std::int64_t classes_of(Reader& reader, std::int64_t fallback);
 

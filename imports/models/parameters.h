@@ -39,8 +39,9 @@ bool guess_products(Parameters& parameters, std::vector<std::string>& warnings);
 std::optional<std::int64_t> elements_of(const std::vector<std::int64_t>& shape);
 
 // Returns the gradients in backward order with the FLOPs of kTokens tokens, given the parameters in
-// the order of use. FLOPs of untrained parameters count with the gradient that is complete next:
-// all forward, and their inputs' backward unless no parameter before them is trained.
+// the order of use. FLOPs of untrained parameters count with the gradient that is complete next.
+// These are the forward ones and, if an earlier parameter is trained, those of their inputs'
+// gradients.
 Json tensors_of(const Parameters& parameters, bool flops);
 
 // Returns a workload of those tensors.
