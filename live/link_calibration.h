@@ -1,6 +1,6 @@
 // Links measured by the ranks themselves: a live executor runs ring all-reduces of many sizes, as a
 // plan would, inside the groups of each tier. A round's time by the bytes that a rank sends in it
-// is the tier's curve (core/cost/step_cost_model.h), which gives the cost of all collectives. As a
+// is the tier's curve (core/cost/cost_model_provider.h), which gives the cost of collectives. As a
 // check, all-gathers and all-reduces across groups are measured too. The device's rate of encoding
 // is fitted.
 #pragma once
@@ -66,8 +66,8 @@ LinkCalibration calibrate_links(ControlChannel& channel, const LiveExecutorFacto
 // Puts the measured keys into `json`, a cluster as in scenarios.
 void set_measured_links(const LinkCalibration& measured, Json& json);
 
-// Times of encoding on this machine, measured by the ranks: they encode and decode as in a plan,
-// all at once, and the device's figures are fitted to the times. A sample of one size:
+// A time of encoding or decoding for one size. The ranks encode and decode as in a plan, all at
+// once, and the device's figures are fitted to the times.
 struct CodecSample {
   measure::LinkSample sample;
   double traffic = 0;  // bytes of memory that the codec reads and writes, by its own count

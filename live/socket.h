@@ -57,8 +57,8 @@ std::string numeric_address(const std::string& host);
 // the loopback.
 std::string reachable_address(const std::string& interface = "");
 // Returns the address to listen on as `host`: this machine's address of that name. Returns every
-// address if the name has no address here (a service's name). Also if it means the loopback by
-// another word (a machine's own name in /etc/hosts), unless `all_here`: others call from outside.
+// address in two cases: the name has no address here (a service's name), or it is another word for
+// the loopback (a machine's own name in /etc/hosts) and not all ranks are here (`all_here`).
 std::string address_to_listen_on(const std::string& host, bool all_here);
 
 }  // namespace syncline::live
