@@ -18,14 +18,15 @@ inline constexpr double kPays = 0.9995;
 // Returns the fastest strategies by sweep point, their speedup over the baseline, and the slower
 // ones: "dgc is the fastest at bandwidth_gbps 10 and 1 (1.47x and 6.55x over momentum); at 100 it
 // is slower (0.985x)." If some do not fit in memory: the fastest that does, and the faster ones
-// that do not. Of several executors, the first row's.
+// that do not. Uses the rows of one executor, the first row's.
 std::string verdict(const measure::Report& report);
 
 // Returns a sentence if no values of the fitted keys bring the fitted rows within 6 % of the
-// measured ones in the mean, as of another job; else empty. The verdict begins with it.
+// measured ones in the mean: then the figures may be those of another job. Else empty. The verdict
+// begins with it.
 std::string fit_failure(const measure::Report& report);
 
-// Returns whether it is the network that measured steps wait for, by its fitted bandwidth.
+// Returns a sentence that tells if measured steps wait for the network, by its fitted bandwidth.
 std::string network_sentence(const measure::NetworkFit& fit, const measure::Metrics& baseline);
 
 // Returns the tone of each row: best for the fastest of its sweep point, as in the verdict; faint
