@@ -25,9 +25,9 @@ struct SizeFit {
   // error at new sizes; with fewer than three sizes it is negative (unknown).
   double in_sample = 0;
   double left_out = -1;
-  // Errors of the cost model around each size, from left-out sizes and `noise`, and a thousand
-  // times below and above the sizes if the table leaves the growth of the time open there. Empty
-  // with fewer than three sizes if they leave none open.
+  // Errors of the cost model around each size, from left-out sizes and `noise`. If the table does
+  // not show how the time grows beyond its sizes, also at a thousandth of the smallest and a
+  // thousand times the largest. Empty with fewer than three sizes that do show it.
   std::vector<cost::SizeSpread> spreads;
   // Standard deviation of the logarithm of one measured time: from repeated tables, and from both
   // times of each size if the table is not clean. 0: unknown.
@@ -57,9 +57,10 @@ struct FittedTables {
 FittedTables calibrate(const std::vector<cost::MeasuredTable>& tables);
 
 // Finds graph, prior and the steps of the paths in the rows. `bus`: best measured rate, in bytes
-// that a rank of a ring sends times the GPUs of a node. `fast`: that rate exceeds the 200 Gbit/s
-// port of GPUs of generations with one speed for all graphs. `inside_scale`: factor of NCCL's
-// latencies inside a node. Requires that rows of one table are adjacent.
+// that a rank of a ring sends times the GPUs of a node. `fast`: a GPU's share of that rate exceeds
+// 200 Gbit/s, the port of older generations; on these, NCCL's graphs have one speed.
+// `inside_scale`: factor of NCCL's latencies inside a node. Requires that rows of one table are
+// adjacent.
 cost::ScaleCostModel find_graph(const std::vector<cost::PathRow>& rows, BytesPerSecond bus,
                                 bool fast, double inside_scale);
 

@@ -79,9 +79,8 @@ ValidatedRow compare(const std::string& strategy, const plan::Plan& plan, Second
                      const run::Timeline& predicted, const run::Timeline& measured, int warmup);
 
 // Returns sentences on the links: one if small collectives (latency) or large ones (bandwidth) are
-// systematically off.
-// If collectives are too few and the links were not measured, returns one that says so if the steps
-// are far off.
+// systematically off. If collectives are too few to tell, the links were not measured and the steps
+// are far off, returns a sentence on that.
 std::vector<std::string> link_advice(const Validation& validation);
 
 }  // namespace syncline::measure

@@ -45,7 +45,7 @@ double log_evidence(const SeenPoints& observed, const Ensemble& ensemble, const 
                     Eigen::VectorXd* gradient = nullptr);
 
 // Returns the kernel that maximises evidence times a log-normal prior around `typical`, within
-// three of its spreads. Requires at least one observation.
+// three standard deviations of that prior. Requires at least one observation.
 Kernel fit_kernel(const SeenPoints& observed, const Ensemble& ensemble, const Kernel& typical);
 
 // Returns the posterior at every point; without observations, the prior.

@@ -34,10 +34,11 @@ struct Row : Prediction {  // the baseline strategy is that of the same sweep po
   double rounding_error = 0;  // of one exchange (rounding.h); 0: none, or not known
   struct Rate {
     std::int64_t ranks = 0;  // no gap after it: rows travel as they lie in memory
-    double tokens = 0;       // a second and rank; 0: not known, as in those below
-    double mfu = 0;  // time of the products that a rank needs at its device's rated rate, a step
-    double efficiency =
-        0;  // samples a second and rank, over those of the fewest nodes in the sweep
+    double tokens = 0;       // per second and rank; 0: unknown, like the next two
+    // Model FLOPs utilisation: time of a rank's products at its device's rated rate / step time.
+    double mfu = 0;
+    // Samples per second and rank / the same with the fewest nodes of the sweep.
+    double efficiency = 0;
   } rate;
   std::vector<std::pair<std::int64_t, double>> buckets;  // (tensors, MiB), in order of exchange
   Company company;  // of jobs on the same fabric; empty: there are none
@@ -63,13 +64,13 @@ struct Split {
   std::vector<Row> rows;  // the rows that were left out
 };
 
-// One strategy's plan and timeline at the first sweep point, for the trace.
-// A link of the fabric, and how long each operation of a plan works on it.
+// A link of the fabric, and the time that each operation of a plan keeps it busy.
 struct LinkWork {
   std::string name;
   std::vector<Seconds> of_op;
 };
 
+// One strategy's plan and timeline at the first sweep point, for the trace.
 struct Traced {
   std::string strategy;
   plan::Plan plan;

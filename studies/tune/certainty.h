@@ -67,8 +67,9 @@ struct NextMeasurement {
   std::string choice, rival;  // the best, and a strategy that may be faster
   double saved = 0;           // expected share of a step
   double chance = 0;          // chance now that `choice` is faster than `rival`
-  double chance_after = 0;    // chance that the one taken then is faster
-  // 80 % intervals of the best's step and of its speedup over the rival, for a right prediction.
+  double chance_after = 0;    // chance that the choice made after the measurement is the faster one
+  // 80 % intervals, now and after a measurement that confirms the prediction: of the best's step
+  // and of its speedup over the rival.
   measure::Interval step_now, step_after, gain_now, gain_after;
   std::string command;  // command to run; empty for steps
 };

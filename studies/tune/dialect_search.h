@@ -13,8 +13,8 @@ namespace syncline::tune {
 
 struct Emitted {
   Json config;
-  std::string algorithm;     // set in addition to the dialect, by
-  std::string setting;       // the library's variable, as in dialect::Written
+  std::string algorithm;     // as dialect::Written::algorithm
+  std::string setting;       // as dialect::Written::setting
   Strategy strategy;         // the configuration, read back
   Seconds step_time = 0;     // predicted for `strategy`
   bool exact = false;        // same exchange and step time as the winner

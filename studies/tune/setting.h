@@ -1,4 +1,4 @@
-// How a job is told a strategy: in the words of its framework, by a file of ours, or by keys.
+// The ways to set a strategy in a job: by its framework's settings, a file of ours, or its keys.
 #pragma once
 
 #include <deque>
@@ -33,13 +33,13 @@ class SettingWriter {
   SettingWriter(const input::Document& document, const Tuning& tuning, bool by_file,
                 const dialect::Dialect* emit);
 
-  // Returns nothing if neither the framework nor a file of ours can do it. `config`: the
-  // framework's configuration for the strategy, if it is known.
+  // Returns a strategy with the lines that set it in the job; nullopt if neither the framework nor
+  // a file of ours can. `config`: the framework's configuration for the strategy, if known.
   std::optional<Settable> settable(const Strategy& strategy, const Json& config) const;
   // Returns the strategy as `settable` does, or a sentence that it cannot be written.
   Settable settable_or_unsaid(const Strategy& strategy) const;
-  // Returns the framework's words for a strategy; nothing if it has none. `emitted`: the winner's,
-  // if they are known.
+  // Returns the framework's configuration for a strategy; nullopt if it has none. `emitted`: that
+  // of the winner, if known.
   std::optional<Emitted> find_words(const Strategy& strategy,
                                     const std::optional<Emitted>& emitted) const;
   // Returns the baseline in the framework, with its entry in a scenario: the entry of `said` if

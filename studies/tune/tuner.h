@@ -19,12 +19,13 @@ struct TuneOptions {
   measure::ExecutorFactory make_executor = run::make_model_executor;
   std::string executor = "model";
   measure::ExecutorFactory confirm;  // costs the best few once more; none: nothing is confirmed
-  // Most collectives of all those together, each counted once per rank if several may be under way
-  // together: a simulation takes long for each. 0: no limit.
+  // Limit of the collectives of all confirmed strategies together, because a simulation takes long
+  // for each. If several may be under way at once, a collective counts once per rank. 0: no limit.
   double confirm_work = 0;
   std::size_t top = 5;     // how many of the best to report, at least 1
   std::size_t budget = 0;  // candidates evaluated at most; 0: no limit
-  // The same for the gradients of all of them together: a candidate's cost grows with those.
+  // Limit of candidates evaluated * gradients, as a candidate takes longer with more gradients; 0:
+  // no limit.
   std::size_t work = 0;
   enum class Method { kAuto, kExhaustive, kPruned } method = Method::kAuto;
   // Evaluates candidates elsewhere (run_jobs) if that takes long: in exhaustive walks, for
@@ -38,10 +39,10 @@ struct TuneOptions {
   std::string take;
   // For a Python file (`emit --python`): strategies that it cannot carry out are not offered.
   bool by_file = false;
-  // Other schemes of the framework that fit. One is taken if nothing of the search fits, or if it
-  // gains: kSchemeGain, if it takes another API than the baseline's.
+  // Other schemes of the framework that fit. One is taken if no candidate of the search fits, or if
+  // it is faster: by any clear difference in the baseline's dialect, else by kSchemeGain.
   std::vector<Strategy> schemes;
-  // Given the best that was found, the strategy that a framework has in its place; none: it stays.
+  // Returns the framework's strategy that replaces the best found; nullopt: the best stays.
   std::function<std::optional<Strategy>(const Strategy&)> in_framework;
 };
 
@@ -78,8 +79,8 @@ struct Tuned {
   Seconds one_stream_optimum = 0;
   bool optimum_exact = false;
   Strategy optimum_strategy;
-  // Fastest step time that is known: that, or a candidate's if more streams make it faster. The
-  // lower bound says how far below it another could be.
+  // Fastest step time that is known: one_stream_optimum, or that of a candidate with more streams.
+  // No other fusion is faster than lower_bound.
   Seconds optimum = 0;
   Seconds lower_bound = 0;  // of the winner's knobs, at any fusion and number of streams
   std::vector<CurvePoint> curve;

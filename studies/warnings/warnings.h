@@ -25,7 +25,8 @@ bool tells_ignored(std::string_view note);
 std::vector<std::string> warnings_of(const Scenario& scenario);
 
 // Returns the warnings over a sweep of the document, which was read as `scenario`. Warnings that
-// differ only in numbers appear once, as at their first point; those not at all points name theirs.
+// differ only in numbers appear once, as at their first point. A warning that is not at all points
+// names its own.
 // Throws InputError, naming the point, if its values make the scenario wrong. `interrupted` is
 // called between points; true ends with the warnings so far. `progress` is called after each point
 // with the numbers done and in all.
