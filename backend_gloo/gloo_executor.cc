@@ -66,6 +66,7 @@ class Work {
     }
   }
 
+  // Carries out an operation that could begin at `ready`. Returns its end.
   Seconds carry_out(plan::OpId id, Seconds ready) {
     const plan::Op& op = plan_.ops[index(id)];
     if (const auto* compute = std::get_if<plan::Compute>(&op.work)) {
@@ -81,6 +82,7 @@ class Work {
     return handle(std::get<plan::Busy>(op.work), ready);
   }
 
+  // Does the host's work of an operation. Returns its end.
   Seconds handle(const plan::Busy& busy, Seconds ready) {
     using Reason = plan::Busy::Reason;
     switch (busy.reason) {
@@ -160,6 +162,8 @@ class Work {
     layouts_[bucket].read(payloads_[bucket].data(), gradients_);
   }
 
+  // Carries out one collective of a bucket: fills the payload before the first one, reads it after
+  // the last. Or passes a message between stages.
   void exchange(plan::OpId id, const collective::Collective& collective, plan::StreamId stream) {
     if (collective.bucket < 0) {
       std::vector<std::byte> message(static_cast<std::size_t>(collective.bytes()));

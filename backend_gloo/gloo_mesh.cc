@@ -173,6 +173,7 @@ class GlooMesh::Communicator {
     std::vector<std::size_t> buffers;
   };
 
+  // Groups the received messages of a step by the range that they are added to.
   static std::vector<Sum> sums_of(const Step& step) {
     std::vector<Sum> sums;
     std::size_t buffer = 0;
