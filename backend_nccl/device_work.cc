@@ -60,6 +60,7 @@ DeviceWork::DeviceWork(const plan::Plan& plan, const Workload& workload, int ran
   load();
 }
 
+// Prepares the kernels and workspaces of buckets with a sparse codec.
 void DeviceWork::make_sparse(const plan::Plan& plan, int rank) {
   sparse_.resize(plan.buckets.size());
   for (const plan::Bucket& bucket : plan.buckets) tensors_.push_back(bucket.tensors.front());
@@ -118,6 +119,7 @@ void DeviceWork::decode(int bucket, cudaStream_t stream) const {
   check_kernel(kernels::sparse_apply(sparse.sum, sum, stream));
 }
 
+// Prepares memory of the host for the buckets that the host handles.
 void DeviceWork::make_staged(const plan::Plan& plan) {
   staged_.resize(plan.buckets.size());
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
@@ -328,6 +330,7 @@ void CUDART_CB DeviceWork::on_host(void* bucket) {
   }
 }
 
+// Fills a bucket's payload on the host: with values to average, or from its gradients.
 void DeviceWork::fill_on_host(Staged& bucket) {
   if (DeviceWork* const work = bucket.averaged; work != nullptr) {
     const std::lock_guard lock(work->averaging_);

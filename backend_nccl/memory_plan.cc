@@ -105,6 +105,7 @@ Region MemoryPlan::reserve(std::int64_t bytes) {
   return region;
 }
 
+// Reserves the regions of payloads and gradients, and those that codecs need.
 void MemoryPlan::lay_out(const Workload& workload) {
   for (const auto* list : {&workload.tensors, &workload.buffers}) {
     for (const Tensor& tensor : *list) elements_.push_back(tensor.elements);
@@ -190,6 +191,7 @@ std::vector<run::PayloadSlice> MemoryPlan::staged_slices(int bucket, bool fill) 
   return slices;
 }
 
+// Lists the actions of an operation.
 void MemoryPlan::act(plan::OpId id) {
   const plan::Work& work = plan_.ops[index(id)].work;
   auto& actions = actions_[index(id)];
@@ -337,6 +339,8 @@ void MemoryPlan::cast_factors(int bucket, bool from_payload, std::vector<Action>
   actions.push_back(std::move(action));
 }
 
+// Adds step `step` of a low-rank codec (Action::Kind::kFactors), with the copies and casts before
+// and after it.
 void MemoryPlan::factors(int bucket, int step, std::vector<Action>& actions) const {
   Action action;
   if (step == 0) {

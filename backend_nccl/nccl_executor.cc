@@ -206,6 +206,8 @@ class NcclExecutor final : public live::LiveExecutor {
     computation.pass(launch.stream, seconds, follows_[index(launch.op)] != 0, stream, act);
   }
 
+  // Runs the plan between two anchors of the clock. Returns all ranks' timeline and this rank's
+  // gradients.
   run::Outcome measured(const plan::Plan& plan, const run::RankGradients& own, int periods,
                         StreamWalk& walk, DeviceWork& work, Computation& computation) {
     if (settings_.graph) {

@@ -197,6 +197,8 @@ struct Pass {
   Seconds at = 0;       // the plan's position in the pass
 };
 
+// Returns the operators of one part of a step, with the middle of each as a share of the part's
+// time.
 Pass pass_of(const Workload& workload, const std::vector<OperatorKernel>& kernels, StepPart part,
              Seconds planned) {
   const auto& list = workload.operators.operators;
@@ -217,6 +219,7 @@ Pass pass_of(const Workload& workload, const std::vector<OperatorKernel>& kernel
   return pass;
 }
 
+// Returns the operators of the next `seconds` of a pass: those with their middle in it.
 OperatorRange next_part(Pass& pass, Seconds seconds) {
   constexpr double kRounding = 1e-9;
   if (pass.at >= pass.planned * (1 - kRounding)) pass.at = 0;  // the next micro-batch begins

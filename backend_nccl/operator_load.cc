@@ -65,6 +65,8 @@ OperatorLoad::OperatorLoad(const Workload& workload, const Device& device)
   allocate();
 }
 
+// Reserves device memory: for values, which reuse at most kMostValues bytes, for the optimizer's
+// states, and for workspaces.
 void OperatorLoad::allocate() {
   std::size_t most = 0, all = 0;
   for (const auto& value : workload_.operators.values) {

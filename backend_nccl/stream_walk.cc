@@ -74,6 +74,7 @@ void StreamWalk::join() {
   }
 }
 
+// Launches one entry of the list: waits for its events, then its work between two timed events.
 void StreamWalk::launch(int period, std::size_t place, bool captured) {
   const OrderedLaunch& launch = order_.launches[place];
   const std::size_t count = order_.launches.size();
@@ -91,6 +92,7 @@ void StreamWalk::launch(int period, std::size_t place, bool captured) {
   if (launch.awaited) signals_[index(period % 2) * count + place].record(stream);
 }
 
+// Launches all periods, with a limited number of commands under way.
 void StreamWalk::walk(int periods, bool captured) {
   assert(index(periods) * order_.launches.size() <= times_.size() && "as many as there are events");
   periods_ = periods;
