@@ -366,6 +366,7 @@ CostCache::CostCache(const Cluster& cluster, const LinkShift& shift)
 }
 CostCache::~CostCache() = default;
 
+// Returns a collective's work on these links. It is computed once.
 Work& CostCache::Links::work(const Collective& collective, std::int64_t chunks) {
   const std::lock_guard<std::mutex> guard(lock_);
   for (const auto& known : works_) {
@@ -395,6 +396,7 @@ std::shared_ptr<const Footprint> CostCache::Links::footprint(const Collective& c
   return std::make_shared<const Footprint>(network_, collective.groups, edges);
 }
 
+// Returns the collective's entry in this cache.
 CostCache::Entry& CostCache::entry(const Collective& collective) {
   const std::int64_t chunks =
       collective.algorithm->chunks(collective.kind, collective.groups.size, collective.elements);
@@ -418,6 +420,8 @@ CostCache::Entry& CostCache::entry(const Collective& collective) {
   return *last_;
 }
 
+// Returns the time by the cluster's cost model, else by NCCL's. On a fabric it is that of a longer
+// payload if these ranks get less bandwidth than the measured ones.
 std::optional<CollectiveTime> CostCache::cost_model_time(const Collective& collective) {
   if (collective.bytes() == 0 || collective.groups.size < 2) return std::nullopt;
   if (cluster_.cost_model) {

@@ -66,6 +66,8 @@ int starts_of(CollectiveKind kind, int ranks) {
   return tree_height(ranks - 1) + 1;
 }
 
+// Returns the edges of both trees, each with the round at which it starts. In a reduce or broadcast
+// member 0, the root, heads both trees.
 TwoTrees two_trees(CollectiveKind kind, int ranks) {
   const bool headed = kind != CollectiveKind::kAllReduce;
   const int base = headed ? 1 : 0;

@@ -142,6 +142,7 @@ void Footprint::load_links(const Network& network, const Groups& groups, const E
   }
 }
 
+// Numbers the ways of messages, and lists each set's messages by way.
 void Footprint::list_messages(const Network& network, const Groups& groups, const EdgeSets& sets) {
   const auto kind_of = [&](int id) { return kind_of_link_[static_cast<std::size_t>(id)]; };
   const auto add_way = [&](Seconds latency, const std::vector<int>& route) {
@@ -173,6 +174,7 @@ void Footprint::list_messages(const Network& network, const Groups& groups, cons
   }
 }
 
+// Replaces ranks by their classes, so that equal messages are listed once.
 void Footprint::merge_alike(int ranks) {
   const auto [class_of, count] = classes_of(sets_, ranks);
   rank_classes_ = count;

@@ -72,6 +72,7 @@ struct Shape {
   int sharing = 1;  // groups that use one node's NICs
 };
 
+// Returns the number of a group's nodes, its ranks on each, and the groups that share a node.
 Shape shape_of(const Cluster& cluster, const Groups& given) {
   const Groups groups = ascending(given);
   const int gpus = cluster.gpus_per_node;
@@ -137,6 +138,7 @@ struct Links {
   bool rdma = true;
 };
 
+// Returns the links inside and between a group's nodes, as NCCL sees them.
 Links links_of(const Cluster& cluster, const Shape& shape) {
   const NcclHints& hints = cluster.nccl;
   Links links;

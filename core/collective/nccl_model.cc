@@ -147,6 +147,7 @@ bool ll128_allowed(const NcclTopology& t, const NcclGraph& graph) {
          graph.path_intra <= NcclPath::kNvb && graph.path_inter <= farthest;
 }
 
+// Returns true if NCCL offers the algorithm with this protocol for the kind on this topology.
 bool offered(const NcclTopology& t, Choice algorithm, Protocol protocol, Kind kind) {
   const NcclGraph& graph = graph_of(t, algorithm);
   if (!runs(algorithm, kind) || graph.channels == 0) return false;

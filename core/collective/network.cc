@@ -35,6 +35,7 @@ Network::Network(const Cluster& cluster)
   if (cluster.topology != nullptr && cluster.nodes > 1) add_fabric(cluster);
 }
 
+// Adds the lanes of the nodes' NICs, and the links of the fabric that can be full.
 void Network::add_fabric(const Cluster& cluster) {
   topology_ = cluster.topology;
   const fabric::Topology& topology = *topology_;

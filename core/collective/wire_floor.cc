@@ -160,6 +160,8 @@ class TierFloor {
     return parts;
   }
 
+  // Adds the bytes that a group must carry over each port and switch of the tier, per byte of
+  // payload.
   void add_group(int group) {
     const std::vector<Part> parts = parts_of(group);
     if (parts.size() < 2) return;

@@ -24,6 +24,7 @@ Seconds on_line(const SizeLine& line, double bytes) {
   return line.latency + line.seconds_per_byte * bytes;
 }
 
+// Returns the time by segments. Between two segments the logarithms are interpolated.
 Seconds on_segments(const SizeCostModel& model, double bytes) {
   for (std::size_t i = 0; i + 1 < model.lines.size(); ++i) {
     const SizeLine& line = model.lines[i];

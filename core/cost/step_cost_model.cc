@@ -77,6 +77,7 @@ constexpr PerProtocol kRingNet = {2.7, 4.0, 14.0};
 
 std::size_t index(collective::NcclProtocol protocol) { return static_cast<std::size_t>(protocol); }
 
+// Returns NCCL's topology with the guessed graphs.
 collective::NcclTopology topology_of(const GraphGuess& guess, int nodes, int gpus_per_node) {
   collective::NcclTopology topology;
   topology.nodes = nodes;

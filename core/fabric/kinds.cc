@@ -21,6 +21,7 @@ int product(const std::vector<int>& factors, std::size_t first, std::size_t last
                          std::multiplies<>());
 }
 
+// Counts the nodes, switches and links of a tree.
 Extent extent_of(const FatTree& tree) {
   Extent extent{1, 0, 0};
   for (const int down : tree.down) extent.nodes *= down;

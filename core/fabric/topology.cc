@@ -117,6 +117,7 @@ Ways::Ways(const Topology& topology)
   }
 }
 
+// Returns each switch's distance to `target`, by Dijkstra's algorithm. It is stored.
 const std::vector<int>& Ways::distances_to(int target) {
   std::vector<int>& distances = distances_[at(target)];
   if (!distances.empty()) return distances;

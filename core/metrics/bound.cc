@@ -40,6 +40,7 @@ Seconds held_up(const plan::Plan& plan, const plan::Op& op) {
   return copies ? busy->seconds : 0;
 }
 
+// Sums the model's own work in one period.
 ModelWork model_work(const plan::Plan& plan) {
   ModelWork work;
   int updates = 0;
@@ -102,6 +103,8 @@ struct Demands {
   std::vector<Demand> buckets;
 };
 
+// Returns the minimum latency, transfer and load on links of each bucket's collectives, for any
+// fusion.
 Demands demands_of(const plan::Plan& plan, collective::CostCache& cache) {
   // No fusion brings more than all bytes in one payload.
   double largest = 0;
@@ -194,6 +197,7 @@ std::vector<char> local_buckets(const plan::Plan& plan, const ModelWork& work) {
   return local;
 }
 
+// Returns the gradients of buckets that are exchanged at the end, the latest ready first.
 std::vector<Piece> pieces_of(const plan::Plan& plan, const Workload& workload,
                              const ModelWork& work, double stretch) {
   const std::vector<Seconds> ready = ready_after_need(workload, work, stretch);

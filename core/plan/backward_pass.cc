@@ -76,6 +76,8 @@ void BackwardPass::find_parameters_again() {
   }
 }
 
+// Adds the backward pass's fetches to the gathers, with the tensors at which they begin and are
+// awaited.
 void BackwardPass::find_fetches(const std::vector<OpId>& fetched) {
   if (!communication_.fetching) return;
   const auto pass = fetches_of_pass(communication_, workload_.tensors.size(), true, begin_ == 0);

@@ -51,6 +51,8 @@ class Walk {
   const Tensor& tensor(int t) const { return workload_.tensors[index(t)]; }
   std::string layer(int t) const { return layer_of(tensor(t).name, Fusion::LayerKey::kLastDot); }
 
+  // Adds the visits of one pass: before each layer it leaves the modules that do not contain the
+  // layer and enters those that do.
   void pass(const std::vector<ForwardLayer>& layers, bool backward) {
     if (layers.empty()) return;
     const auto moment = [&](const ForwardLayer& layer) {
@@ -169,6 +171,7 @@ class Fetching {
     return t;
   }
 
+  // Returns the parameters to gather ahead now, within the limits of the rule.
   std::vector<int> ahead() {
     std::vector<int> list;
     const std::int64_t room = std::min(rule_.ahead, rule_.live - live_);

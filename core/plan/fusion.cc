@@ -118,6 +118,7 @@ Bytes padded(const Tensor& tensor, const Fusion& fusion, const BucketTraits& tra
   return multiple(bytes, fusion.align);
 }
 
+// Packs the gradients that are ready at a tick into groups, as tick_releases() describes.
 std::vector<std::vector<int>> packed(std::deque<int> ready, const std::vector<OnWire>& wire,
                                      Bytes threshold) {
   std::vector<std::vector<int>> groups;

@@ -13,9 +13,11 @@ bool half_channels_last(const Operator& op) {
   return op.dtype == DType::kFp16 && op.layout == Layout::kNhwc;
 }
 
-// Folds every chain of operators of these kinds into its last one. In a chain each operator is the
-// only reader of the previous one. `guard` must hold for the operator at index `guarded`.
 using Guard = bool (*)(const Operator&);
+
+// Folds every chain of operators of these kinds into its last one. In a chain each operator is the
+// only reader of the previous one. `guard` must hold for the operator at index `guarded`. Returns
+// the number of chains.
 int fold_chains(OperatorGraph& graph, const std::vector<std::string>& kinds,
                 const std::string& fused, Guard guard, std::size_t guarded = 0) {
   int count = 0;
@@ -88,6 +90,8 @@ int fuse_products(OperatorGraph& graph, std::set<int>& activated) {
   return count;
 }
 
+// Folds bias gradients into the gradients of their products. If the product's input is in
+// `activated`, folds the activation's gradient too. Returns the number of products.
 int fuse_product_gradients(OperatorGraph& graph, const std::set<int>& activated) {
   int count = 0;
   for (int op = 0; op < graph.size(); ++op) {

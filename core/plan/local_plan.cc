@@ -61,6 +61,8 @@ class LocalPlan {
     if (local_.outer.any()) build_.plan.replicas /= local_.subgroup;
   }
 
+  // Repeats the step's plan for each step of the period, and sends and applies each fragment at its
+  // step.
   Plan make(const Plan& step, int period, std::vector<std::vector<Exchange>> fragments) {
     build_.plan.steps = period;
     build_.plan.streams = step.streams;

@@ -410,6 +410,9 @@ class PassWalk {
     return index(part * micro_batches_ + micro_batch);
   }
 
+  // Adds the computation of a pass of part `number`, after `input`. The first forward pass and
+  // passes that exchange gradients are copied from the part's own step; any other is one operation.
+  // Returns the last computation.
   OpId compute(const Pass& pass, int number, OpId input) {
     Template& part = parts_[index(number)];
     const bool last = pass.micro_batch == micro_batches_ - 1;
@@ -478,6 +481,8 @@ class PartCuts {
   std::vector<Bucket> buckets;  // of all parts, with the whole's indices
 
  private:
+  // Returns the step of part `number`, planned by itself for one micro-batch. Its buckets go to
+  // `buckets`, with the indices of the whole. `some`: the part's workload and its tensors.
   Template cut(Some some, int number) {
     Workload& own = some.workload;
     own.micro_batches = 1;

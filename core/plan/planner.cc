@@ -20,6 +20,8 @@
 namespace syncline::plan {
 namespace {
 
+// Plans one point of the training: a step of a model-parallel job, a plain step, or a period of
+// LocalSGD.
 Plan plan_of(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
              const TrainingPoint& point) {
   if (workload.parallel.whole_job()) return whole_plan(workload, cluster, strategy, point);
@@ -45,6 +47,8 @@ double compute_stretch(const Cluster& cluster, const LocalSgd& local) {
          std::ranges::max(block_times(cluster, local));
 }
 
+// Returns the phases of a run without regard to ticks: LocalSGD's warm-up and periods, or the
+// stretches between changes of the codec's ramp.
 std::vector<TrainingPhase> phases_of(const Strategy& strategy, const Training& training) {
   if (!training.steps) {
     TrainingPoint point;

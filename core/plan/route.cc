@@ -155,6 +155,8 @@ class Routes {
                 payload)};
   }
 
+  // Returns a reduce-scatter inside shard groups and, with several groups, an all-reduce of each
+  // shard across them.
   Route scatter(const Bucket& bucket) const {
     const int size = shard_ranks(strategy_, ranks_);
     Payload payload = summed(bucket);

@@ -24,6 +24,8 @@ StepBuckets::StepBuckets(const Workload& workload, Communication& communication,
   if (!communication.parameters.empty()) find_updating();
 }
 
+// Lists for each tensor the buckets that bring its parameters, and in `ahead_` the gather buckets
+// of outer modules.
 void StepBuckets::find_bringing() {
   bringing_.resize(workload_.tensors.size());
   for (std::size_t b = gradients(); b < count(); ++b) {

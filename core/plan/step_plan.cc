@@ -141,6 +141,7 @@ class StepPlan {
         buckets_(workload, communication_, build_.plan),
         forward_(build_, workload, communication_, buckets_) {}
 
+  // Plans the step. Sets `cut`, if given, to the begin of the backward pass and of the rest.
   Plan make(StepCut* cut) {
     build_.plan.ops.reserve(3 * build_.plan.buckets.size() + 2);
     forward_.begin_step();

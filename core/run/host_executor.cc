@@ -132,6 +132,8 @@ class HostExecutor final : public Executor {
     }
   }
 
+  // Exchanges one bucket on all ranks: fills the payloads, carries out the collectives and reads
+  // the payloads back.
   void exchange(const plan::Plan& plan, int bucket, Gradients& values,
                 std::vector<Bytes>& sent) const {
     std::vector<Payload> layouts;

@@ -209,6 +209,8 @@ class Inserted {
     }
   }
 
+  // Sets the computation during an exchange. `rest`: the backward pass still to come, with its
+  // preparation of buckets; `next_pass`: the next pass of the model, -1: none.
   void settle(Exchange& exchange, Seconds rest, OpId next_pass) {
     const bool awaited = awaited_[index(exchange.last)] != 0;
     if (!exchange.gathers) {
@@ -241,6 +243,7 @@ class Inserted {
                {kind, number, computation});
   }
 
+  // Copies the given operations into `plan`, with the operations of interference among them.
   void insert() {
     std::size_t number = 0;
     std::vector<std::vector<const Exchange*>> gathers(index(given_.roles));  // during the next pass
@@ -374,6 +377,8 @@ class Pass {
  private:
   using Kind = Effect::Kind;
 
+  // Returns the duration of an operation that begins at `begin`; sets it if the operation was
+  // inserted.
   Seconds duration(plan::Op& op, const Effect& effect, Seconds begin) {
     computing_ = computing_beside(plan_, op.stream);
     Window* window = effect.exchange < 0 ? nullptr : &windows_[index(effect.exchange)];
@@ -387,6 +392,7 @@ class Pass {
     return plan::seconds_of(op.work);
   }
 
+  // Returns the duration of an inserted operation that begins at `begin`.
   Seconds taken_by(const Effect& effect, Window* window, Seconds begin) {
     switch (effect.kind) {
       case Kind::kDelay:

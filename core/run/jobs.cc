@@ -98,6 +98,8 @@ Answer answer_of(const std::function<std::string(std::size_t)>& work, std::size_
 // One worker process and the two pipes to it. The destructor ends the process.
 class Worker {
  public:
+  // Forks a process that serves `work`, joined to this one by two pipes. `others`: the workers that
+  // exist already.
   Worker(const std::string& owner, const std::function<std::string(std::size_t)>& work,
          const std::vector<std::unique_ptr<Worker>>& others) {
     int orders[2];
@@ -220,6 +222,7 @@ void hand_over(std::string result, const JobHooks& hooks, std::vector<std::strin
   }
 }
 
+// Runs the pieces in this process.
 std::vector<std::string> run_here(std::size_t count,
                                   const std::function<std::string(std::size_t)>& work,
                                   const JobHooks& hooks) {
@@ -244,6 +247,8 @@ class WorkerPool {
     }
   }
 
+  // Hands out pieces until all are done, the user interrupts or one fails. Returns the results in
+  // order.
   std::vector<std::string> run() {
     for (auto& worker : workers_) order_next(*worker);
     while (std::ranges::any_of(workers_,

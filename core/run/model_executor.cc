@@ -91,6 +91,7 @@ class FluidModel {
     }
   }
 
+  // Begins an operation: a timer, or the latency of a collective's first stage.
   void start(int instance) {
     begins_[index(instance)] = now_;
     const std::size_t op = index(walk_.op(instance));

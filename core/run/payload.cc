@@ -239,6 +239,8 @@ void Payload::fill_tensor(int tensor, const std::vector<float>& values, std::byt
   }
 }
 
+// Returns the slices of a dense, sharded or block payload, at offsets in bytes. `all_owners`: those
+// of all ranks' shards, not only of this rank's.
 std::vector<PayloadSlice> Payload::slices(bool all_owners) const {
   assert((summed() || blocks()) && "pairs and rows have no slices known beforehand");
   const auto unit = blocks() ? std::int64_t{sizeof(float)} : unit_;
@@ -301,6 +303,7 @@ void Payload::fill_pairs(RankGradients& gradients, std::byte* payload) const {
   }
 }
 
+// Sets the gradient to the sum of all ranks' (index, value) pairs.
 void Payload::read_pairs(const std::byte* payload, RankGradients& gradients) const {
   auto& sum = gradients[index(bucket_.tensors.front())];
   std::fill(sum.begin(), sum.end(), 0.0F);
@@ -331,6 +334,7 @@ std::vector<float> Payload::numbers_at(const std::byte* payload, std::int64_t fi
   return values;
 }
 
+// Writes the first factors, and uncompressed gradients as they are.
 void Payload::fill_factors(const RankGradients& gradients, std::byte* payload) const {
   std::memset(payload, 0, static_cast<std::size_t>(bytes()));
   for (const FactorPlace& place : factors_) {
@@ -358,6 +362,7 @@ void Payload::between(std::size_t n, const RankGradients& gradients, std::byte* 
   }
 }
 
+// Sets the gradients to P Q^T of the summed factors, and uncompressed ones to their sums.
 void Payload::read_factors(const std::byte* payload, RankGradients& gradients) const {
   for (const auto& [tensors, matrix, first, second] : factors_) {
     if (matrix.rank == 0) {
@@ -372,6 +377,7 @@ void Payload::read_factors(const std::byte* payload, RankGradients& gradients) c
   }
 }
 
+// Encodes the gradients, one after the other in one row of numbers, block by block.
 void Payload::fill_blocks(const RankGradients& gradients, std::byte* payload) const {
   const compress::Codec& codec = *bucket_.codec;
   assert(unit_ == codec.encoded_bytes(codec.block, codec.block) && "blocks travel whole");
@@ -397,6 +403,7 @@ void Payload::read_blocks(const std::byte* payload, RankGradients& gradients) co
   }
 }
 
+// Adds blocks: decodes them, sums in fp32 in the order of `from`, and encodes once.
 void Payload::add_blocks(std::byte* to, std::span<const std::byte* const> from,
                          std::int64_t count) const {
   const compress::Codec& codec = *bucket_.codec;
@@ -412,6 +419,7 @@ void Payload::add_blocks(std::byte* to, std::span<const std::byte* const> from,
   }
 }
 
+// Writes this rank's non-zero rows as (row, values) at its place; fills up with row -1.
 void Payload::fill_rows(const RankGradients& gradients, std::byte* payload) const {
   const auto& dense = gradients[index(bucket_.tensors.front())];
   std::byte* at = payload + rank_ * bucket_.kept * unit_;
@@ -431,6 +439,7 @@ void Payload::fill_rows(const RankGradients& gradients, std::byte* payload) cons
   }
 }
 
+// Sets the gradient to the sum of all ranks' rows.
 void Payload::read_rows(const std::byte* payload, RankGradients& gradients) const {
   auto& sum = gradients[index(bucket_.tensors.front())];
   std::fill(sum.begin(), sum.end(), 0.0F);

@@ -37,6 +37,8 @@ std::size_t place_of(const Key& key, std::vector<Key>& known) {
   return at;
 }
 
+// Returns the routes of a collective's edges in all groups, by set of edges: one for each part of a
+// message, the same ones if all parts go one way.
 Traffic::RouteSets routes_of(const collective::Collective& collective,
                              const collective::Network& network, RouteTable& routes) {
   Traffic::RouteSets sets;
@@ -83,6 +85,8 @@ int RouteTable::find(const collective::Groups& groups, int from, int to) {
   return it->second;
 }
 
+// Lists the messages of a plan's collectives. Collectives of one pattern share their routes, those
+// with the same chunks also their stages.
 Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
                    collective::CostCache& cache) {
   Traffic traffic;
@@ -103,6 +107,7 @@ Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
     const int ranks = collective->groups.size;
     const std::int64_t elements = collective->elements;
     auto stages = collective->algorithm->stages(collective->kind, ranks, elements);
+    // Stages that the cost has not apart are costed as one, and sent as one.
     const bool whole = cache.cost(*collective).stages.size() < stages.size();
     const PayloadKey key{at, collective->algorithm->chunks(collective->kind, ranks, elements),
                          whole};
@@ -259,6 +264,7 @@ struct LinkWork {
   }
 };
 
+// Returns the work of each distinct link, by stage of all costs one after the other.
 std::vector<LinkWork> works_of(const std::vector<const collective::CollectiveCost*>& costs) {
   const auto joint = collective::joint_kinds(costs);
   std::vector<LinkWork> works(joint.size());

@@ -13,6 +13,7 @@
 namespace syncline::sim {
 namespace {
 
+// Returns kinds of equal colours, numbered by their first appearance.
 Kinds kinds_by(const Colours& colours) {
   std::unordered_map<collective::Colour, int> seen;
   Kinds kinds;

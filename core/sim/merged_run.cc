@@ -88,6 +88,8 @@ class MergedRun final : public CollectiveRun {
   std::unordered_map<int, Progress> running_;
 };
 
+// Returns the flows to simulate. One job, folded, needs only flows over single links if its
+// collectives do not overlap, or if it has very many ranks.
 FlowSet flows_of(const std::vector<run::Beside>& jobs, std::deque<collective::CostCache>& caches,
                  bool fold) {
   const plan::Plan& first = jobs.front().plan;

@@ -205,6 +205,8 @@ class PlanRun {
     return factors_[index(rank)];
   }
 
+  // Notes that an operation is done; frees its stream and the operations that wait for it. A
+  // negative number is ~instance of one that waited only for the computation before it.
   void finish(int instance) {
     if (instance < 0) {  // waited only for the computation before it
       start(~instance);

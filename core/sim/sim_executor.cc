@@ -23,6 +23,7 @@ void append(std::string& bytes, const std::vector<Item>& items) {
   bytes.append(reinterpret_cast<const char*>(items.data()), count * sizeof(Item));
 }
 
+// Reads a list at `at`, and moves `at` past it.
 template <typename Item>
 std::vector<Item> take(const std::string& bytes, std::size_t& at) {
   std::uint64_t count = 0;

@@ -177,7 +177,7 @@ class Programs {
   static void number_rounds(Program& program, const std::vector<std::vector<End>>& by_rank) {
     for (const auto& list : by_rank) {
       program.first_round.push_back(static_cast<int>(program.events.size()));
-      int open = -1;
+      int open = -1;  // the round of the previous message
       for (const auto& [round, id, leaves] : list) {
         if (round != open) {
           program.events.push_back(0);
