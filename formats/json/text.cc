@@ -59,6 +59,7 @@ class StrictValues {
   // Returns the ordered object's members, to append without a search for an equal key.
   static Members& members_of(Json& object) { return object.get_ref<Json::object_t&>(); }
 
+  // Returns true if the object has the key already; otherwise notes the key.
   static bool is_known(Level& level, const Members& members, const std::string& name) {
     constexpr std::size_t kFew = 16;  // up to here a linear search is faster
     if (members.size() < kFew) {
