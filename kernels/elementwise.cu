@@ -10,6 +10,8 @@ namespace {
 // Gelu is z * Phi(z), Phi the normal distribution, with erf by formula 7.1.26 of Abramowitz and
 // Stegun (absolute error 1.5e-7). Its one exponential is also the slope's density, so that
 // computing takes no longer than memory in either direction.
+
+// Returns e^x.
 SYNCLINE_HOST_DEVICE inline float exponential(float x) {
 #if defined(__CUDA_ARCH__)
   return __expf(x);
