@@ -221,8 +221,8 @@ Page page_of(const measure::Explanation& explanation) {
   return page;
 }
 
-// Returns whether it is the network, if measured steps show it, or that it cannot carry the
-// training.
+// Returns a first sentence on the network: measured steps wait for it or not, or it cannot carry
+// the training. Else empty.
 std::string network_opening(const measure::Explanation& explanation,
                             const measure::Explained& best) {
   const measure::Metrics& metrics = best.evaluated.metrics;
