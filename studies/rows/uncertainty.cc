@@ -383,6 +383,8 @@ bool Uncertainties::guesses() const {
   return !fit_errors_.network && !cluster.cost_model && cluster.library == Library::kNccl;
 }
 
+// Returns the kinds of NCCL's collectives in the strategy's plans; mean_over_phases() only visits
+// these.
 std::vector<GuessedKind> Uncertainties::ways_of(const Strategy& strategy) {
   std::set<GuessedKind> ways;
   mean_over_phases(scenario_, strategy, as_given_->traits(), [&](TrainingStretch& phase) {

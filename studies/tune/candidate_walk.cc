@@ -199,8 +199,9 @@ bool CandidateWalk::fits(const Strategy& strategy) const {
   return measure::memory_of(scenario_, strategy).fits();
 }
 
-// Returns whether a candidate may beat the best of its configuration and kind, and then either be
-// one of the best few or the best of its kind in any configuration; or fits while others do not.
+// Returns true if a candidate fits while others do not, or if it may beat the best of its
+// configuration and kind. In the second case it must also possibly be among the `certain_` best
+// groups, or the best of its kind in any configuration.
 bool CandidateWalk::can_matter(const FusionChoice& point) const {
   if (fits_in_part_ && fits(space_.strategy_of(point))) return true;
   const auto group = groups_.find({point.configuration, point.kind});
