@@ -621,6 +621,7 @@ __global__ void __launch_bounds__(kBlockThreads, 5) dgc_recount_kernel(DgcTables
   end_first_round(block, shared, span, 0, false, true);
 }
 
+// Lists the candidates of tensors in state kCollect: elements at or above the histogram's edge.
 __global__ void __launch_bounds__(kBlockThreads, 5) dgc_collect_kernel(DgcTables tables) {
   __shared__ DgcShared shared;
   KernelBlock block;
@@ -696,6 +697,8 @@ SYNCLINE_BLOCK_ALGORITHM void sum_up_spans(KernelBlock& block, const DgcTables& 
   });
 }
 
+// Counts each span's elements above the threshold and at it. The last block of a tensor sums the
+// counts up to each span.
 __global__ void __launch_bounds__(kBlockThreads, 5) dgc_count_kernel(DgcTables tables) {
   __shared__ DgcShared shared;
   KernelBlock block;
@@ -737,6 +740,8 @@ SYNCLINE_BLOCK_ALGORITHM void end_message(KernelBlock& block, const DgcRow& row,
   });
 }
 
+// Writes the message in index order: all elements above the threshold, and the first ones at
+// it. Clears the velocity and residual of sent elements.
 __global__ void __launch_bounds__(kBlockThreads, 5)
     dgc_write_kernel(DgcTables tables, DgcStep step) {
   __shared__ DgcShared shared;
@@ -814,6 +819,7 @@ std::uint32_t capacity_of(std::int64_t elements, std::int64_t kept) {
   return static_cast<std::uint32_t>(std::min(elements, kListedPerKept * kept + kListedAtLeast));
 }
 
+// Returns the row of a tensor, without its places in the plan.
 DgcRow row_of(const DgcTensor& tensor) {
   DgcRow row{};
   row.gradient = tensor.gradient;

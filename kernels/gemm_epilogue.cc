@@ -280,6 +280,8 @@ Status first_algorithm(cublasLtHandle_t handle, const GemmLayout& layout,
 // a CUDA runtime that is gone.
 class Choices {
  public:
+  // Returns cublasLt's first choice for this product, asked once for each device, layout and
+  // alignment. `handle`: the device's.
   Status find(int device, const GemmLayout& layout, const Operands& operands,
               std::uint64_t workspace_bytes, const Descriptors& descriptors,
               cublasLtHandle_t* handle, cublasLtMatmulAlgo_t* algorithm) {
@@ -319,6 +321,7 @@ Choices& choices() {
   return *kChoices;
 }
 
+// Launches one product with its epilogue.
 Status multiply(const GemmLayout& layout, const Operands& operands, const GemmWorkspace& workspace,
                 cudaStream_t stream) {
   const auto& lt = cublas_lt_library();

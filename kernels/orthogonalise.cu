@@ -41,6 +41,8 @@ SYNCLINE_BLOCK_ALGORITHM double product(KernelBlock& block, const Column& a, con
   return copy;
 }
 
+// Subtracts from each column its part along the earlier ones, and scales it to length 1. A column
+// in their span becomes zeros.
 __global__ void __launch_bounds__(kBlockThreads)
     orthogonalise_kernel(const __grid_constant__ Factors factors) {
   const auto [numbers, rows, rank] = factors.entries[blockIdx.x];

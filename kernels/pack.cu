@@ -29,6 +29,7 @@ SYNCLINE_HOST_DEVICE inline int pack_shift(const void* to) {
   return misalignment<kGroup>(static_cast<const To*>(to));
 }
 
+// Copies a thread's elements of one tile.
 template <typename From, typename To>
 SYNCLINE_HOST_DEVICE inline void pack_tile(const PackEntry& tensor, std::int64_t tile, int thread) {
   constexpr int kGroups = kTileElements / kBlockThreads / kGroup;
@@ -86,6 +87,7 @@ __global__ void divide_kernel(float* values, std::int64_t count, float divisor) 
 
 // ---- Launches -----------------------------------------------------------------------------------
 
+// Copies all tensors, a table of them per launch.
 template <typename From, typename To>
 Status pack_all(std::span<const PackedTensor> tensors, cudaStream_t stream) {
   const auto kernel = pack_kernel<From, To>;

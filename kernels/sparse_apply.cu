@@ -88,6 +88,7 @@ SYNCLINE_BLOCK_ALGORITHM std::uint32_t part_edge(const SparseApply& apply, const
 using SparseRows = TensorTable<SparseRow, 600>;
 static_assert(sizeof(SparseRows) + sizeof(SparseTables) + 64 <= kArgumentBytes);
 
+// Writes one tensor's row, and the tensor's number at its parts and checks.
 __global__ void __launch_bounds__(kBlockThreads)
     sparse_prepare_kernel(SparseTables tables, const __grid_constant__ SparseRows rows,
                           std::uint32_t before) {
@@ -115,6 +116,7 @@ SYNCLINE_BLOCK_ALGORITHM bool pair_is_good(const SparseRow& row, const SparseLis
   return place == 0 || list.indices[place - 1] < index;  // false after a pad, the largest index
 }
 
+// Checks a piece of one rank's list.
 __global__ void __launch_bounds__(kBlockThreads)
     sparse_check_kernel(SparseTables tables, SparseApply apply) {
   const SparseRow& row = tables.rows[tables.check_tensor[blockIdx.x]];
@@ -132,6 +134,8 @@ __global__ void __launch_bounds__(kBlockThreads)
   });
 }
 
+// Updates one part of a tensor's weights by all ranks' pairs, in rank order. Several ranks'
+// pairs are loaded ahead.
 __global__ void __launch_bounds__(kBlockThreads, 6)
     sparse_apply_kernel(SparseTables tables, SparseApply apply) {
   __shared__ SparseShared shared;

@@ -201,6 +201,7 @@ SYNCLINE_HOST_DEVICE inline void apply_rule(const Rule& rule, Groups& groups) {
   }
 }
 
+// Updates a thread's elements of one tile.
 template <typename Rule>
 SYNCLINE_HOST_DEVICE inline void update_tile(const FlatBucket& bucket, const Rule& rule,
                                              std::int64_t tile, int thread) {
@@ -217,6 +218,7 @@ SYNCLINE_HOST_DEVICE inline void update_tile(const FlatBucket& bucket, const Rul
 }
 
 template <typename Rule>
+// Updates a bucket. The last block advances the state.
 __global__ void __launch_bounds__(kBlockThreads, 4)
     update_kernel(const __grid_constant__ FlatBucket bucket,
                   const __grid_constant__ typename Rule::Options options, std::int64_t tiles,
