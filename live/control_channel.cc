@@ -194,6 +194,7 @@ class ControlChannel::Life {
     note_found(broken_text(peers_.rank_of(peer), peer.end, *how));
   }
 
+  // Takes a message from another rank.
   void take(const Message& message) {
     Peer* peer = peers_.sender(message);
     if (peer == nullptr) {

@@ -87,6 +87,7 @@ double slowdown_of(Seconds alone, Seconds whole, Seconds overlap) {
   return done > 0 ? std::max(0.0, overlap / done - 1) : 0;
 }
 
+// Measures collectives alone, computation alone, and both at once.
 InterferenceSample measured(ControlChannel& channel, LiveExecutor& executor,
                             const Workload& workload, int repeats) {
   const int ranks = channel.ranks();

@@ -150,6 +150,7 @@ class Planner {
     add_port(above, "core", options_.uplink);
   }
 
+  // Adds a rank's device, with its address and rate, and its port at the group's switch.
   void add_rank(int rank) {
     const std::string port = "port" + std::to_string(rank);
     if (options_.latency > 0) {

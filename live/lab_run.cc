@@ -117,6 +117,7 @@ class Networks {
     });
   }
 
+  // Runs a command inside its namespace.
   void run(const LabCommand& command) const {
     std::vector<std::string> words = command.words;
     std::string line;
@@ -217,6 +218,8 @@ class Delay {
     std::string packet;
   };
 
+  // Passes packets between the two devices of each cable for ever. Packets from the first device
+  // are held for the latency.
   [[noreturn]] void pass() const {
     std::vector<pollfd> ends;
     for (const Descriptor& device : devices_) ends.push_back({device.fd(), POLLIN, 0});
@@ -255,6 +258,7 @@ class Delay {
   Clock::duration held_for_;
 };
 
+// Builds the lab, runs the ranks in it, and cuts links at their times.
 JobEnd in_the_lab(const LabRun& run) {
   own_proc();
   const Networks networks(run.options.ranks);

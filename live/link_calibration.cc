@@ -72,6 +72,8 @@ struct Series {
   std::optional<std::size_t> tier;
 };
 
+// Returns the collectives to measure: a ring all-reduce in the groups of each tier, and two as a
+// check.
 std::vector<Series> series_of(const Cluster& shape) {
   const int ranks = shape.ranks();
   std::vector<Series> list;
@@ -91,6 +93,7 @@ std::vector<Series> series_of(const Cluster& shape) {
   return list;
 }
 
+// Returns the probes of all series, over sizes up to `largest` bytes.
 std::vector<Probe> link_probes(const Cluster& shape, std::int64_t largest) {
   const int ranks = shape.ranks();
   std::vector<Probe> probes;
@@ -147,6 +150,8 @@ Seconds fixed_cost(const std::vector<Probe>& probes,
   return costs.empty() ? 0 : std::max(0.0, median(costs));
 }
 
+// Sets the fixed cost of a collective, each tier's curve with its latency and bandwidth, and the
+// fitted time of each sample.
 void fit_links(const std::vector<Probe>& probes, LinkCalibration& calibration) {
   Cluster& cluster = calibration.cluster;
   cluster.collective_overhead = fixed_cost(probes, calibration.samples, cluster.ranks());

@@ -32,6 +32,7 @@ class Streams {
     begun_ = ControlChannel::now();
   }
 
+  // Runs all streams. Returns their spans, or throws the first failure.
   std::vector<run::Span> run() {
     std::vector<std::thread> threads;
     threads.reserve(by_stream_.size());
@@ -58,6 +59,7 @@ class Streams {
     changed_.notify_all();
   }
 
+  // Runs one stream's operations, each once its dependencies have ended.
   void walk(std::size_t stream) {
     Seconds free = begun_;
     for (int period = 0; period < periods_; ++period) {

@@ -95,6 +95,7 @@ void Meeting::take_hello(const Message& hello, Peers& peers) {
   if (!own.starts_with("127.")) own_address_ = own;
 }
 
+// Ends the meeting on rank 0 once all ranks have joined; refuses all if some are late.
 void Meeting::receive(Peers& peers) {
   const std::vector<char> joined = here(peers);
   const bool all = std::ranges::count(joined, 0) == 0;

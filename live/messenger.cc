@@ -100,6 +100,7 @@ void Messenger::set(int option, const std::string& value) {
   require(zmq_setsockopt(socket_.get(), option, value.data(), value.size()) == 0, "zmq_setsockopt");
 }
 
+// Opens the socket, with limits on unauthenticated peers.
 void Messenger::open(int kind) {
   require(sodium_init() >= 0, "sodium_init");
   if (zmq_has("curve") == 0) {
@@ -118,6 +119,7 @@ void Messenger::open(int kind) {
   watch();
 }
 
+// Opens the socket by which ZeroMQ reports events on connections.
 void Messenger::watch() {
   constexpr const char* kPlace = "inproc://events";
   constexpr int kWanted = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CLOSED |
@@ -210,6 +212,7 @@ std::optional<Message> Messenger::next() {
   return message;
 }
 
+// Returns the next event on a connection, if any. Notes callers that were refused.
 std::optional<LineEvent> Messenger::event() {
   for (;;) {
     bool more = false;

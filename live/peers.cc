@@ -106,6 +106,7 @@ std::optional<std::string> Peers::find_lost(bool met) {
   return found;
 }
 
+// Returns a sentence on the first rank that was silent for too long.
 std::optional<std::string> Peers::find_silent(milliseconds timeout) {
   const auto limit = timeout + (is_first_ ? 0ms : kOthersWait);
   const auto now = LiveClock::now();

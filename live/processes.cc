@@ -111,6 +111,8 @@ class Job {
   };
   static constexpr double kNever = 1e300;
 
+  // Starts a rank. The new process reports through a pipe if it cannot become the program; the pipe
+  // closes if it can.
   void start(const RankCommand& rank) {
     int failure[2];
     if (::pipe2(failure, O_CLOEXEC) != 0) {
@@ -208,6 +210,7 @@ class Job {
     }
   }
 
+  // Takes the ranks that have ended, with what is left of their process groups.
   void reap() {
     for (std::size_t r = 0; r < members_.size(); ++r) {
       Member& member = members_[r];

@@ -77,6 +77,7 @@ void RanksObjective::follow() {
   }
 }
 
+// Reads rank 0's order, "candidate steps".
 RanksObjective::Order RanksObjective::order_in(const std::string& text) const {
   Order order;
   const char* end = text.data() + text.size();
@@ -92,6 +93,7 @@ RanksObjective::Order RanksObjective::order_in(const std::string& text) const {
   return order;
 }
 
+// Measures a strategy on all ranks, and checks the values.
 tune::Measurement RanksObjective::run(const Strategy& strategy, int steps) {
   const plan::Plan plan = plan::make_plan(scenario_.workload, scenario_.cluster, strategy);
   const run::SampleValues values = run::exact_values(plan);

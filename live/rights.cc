@@ -167,6 +167,7 @@ struct DeviceFile {
   int file = -1;
 };
 
+// Puts a device, or a link, back into the new /dev.
 void place_again(const DeviceFile& device) {
   std::error_code error;
   if (device.file < 0) return fs::create_symlink(device.link, device.path, error);
@@ -181,6 +182,7 @@ void place_again(const DeviceFile& device) {
   close(device.file);
 }
 
+// Replaces /dev by a read-only one with harmless devices only.
 void own_devices() {
   std::vector<DeviceFile> devices;
   std::error_code error;

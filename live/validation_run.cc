@@ -71,6 +71,7 @@ class RankOfRun {
     report_.repeats = run.repeats;
   }
 
+  // Runs all strategies, and ends early if the user interrupts.
   void carry_out() {
     // A killed run leaves a report of the rows so far, marked as incomplete.
     report_.complete = false;
@@ -97,6 +98,7 @@ class RankOfRun {
     if (first()) hooks_.calibrated(found);
   }
 
+  // Predicts and runs one strategy.
   measure::ValidatedRow row(const Strategy& strategy) {
     // Compute fusion makes another workload, with times of its own.
     auto fused =
