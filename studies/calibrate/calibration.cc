@@ -199,6 +199,8 @@ void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
   }
 }
 
+// Returns a table's points with the times that the cost model gives. Throws InputError if it cannot
+// give one.
 ComparedTable compared(const cost::MeasuredTable& table,
                        const std::vector<cost::MeasuredPoint>& points,
                        const cost::MeasuredCostModel& model) {

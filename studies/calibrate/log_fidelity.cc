@@ -109,6 +109,7 @@ std::string shape_of(const ComparedTable& table) {
   return table.test + " " + std::to_string(table.nodes) + "x" + std::to_string(table.gpus_per_node);
 }
 
+// Calibrates on some logs and predicts the others, a table each.
 std::vector<measure::FidelityTable> compared(const Comparison& comparison, Bytes from_bytes) {
   const LogCalibration calibration =
       calibration_of(tables_in(comparison.calibrate), tables_in(comparison.predict), "fidelity");

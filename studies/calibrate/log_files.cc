@@ -51,6 +51,7 @@ bool take_ending(std::string& argument, LogFile& file) {
   return true;
 }
 
+// Reads an argument such as "FILE@2x8:ring".
 LogFile log_file(std::string argument) {
   LogFile file;
   while (take_ending(argument, file)) {
@@ -158,6 +159,7 @@ void choose_forced(const LogFile& file, cost::ForcedAlgorithm otherwise,
   if (!stated) table.forced = otherwise;
 }
 
+// Throws InputError for a table that cannot be fitted.
 void check_table(const LogFile& file, const cost::MeasuredTable& table) {
   const std::string place = place_of(table);
   if (table.mixed) {

@@ -224,6 +224,8 @@ double mean_square(const std::vector<std::pair<double, double>>& rows, const ByP
   return sum / static_cast<double>(rows.size());
 }
 
+// Returns the root of a mean of squared errors: one for each site of the kind, by a fit without it,
+// and one for the mean of all kinds.
 double spread_of(const std::vector<PriorUnit>& units, const Path& path, std::size_t c) {
   double own = 0, all = 0, count = 0, counted = 0;
   for (const PriorUnit& unit : units) {

@@ -31,6 +31,7 @@ struct MeasuredRates {
   BytesPerSecond inside = 0;
 };
 
+// Returns the best rates in the tables: between nodes by GPUs per node, and inside a node.
 MeasuredRates rates_of(const std::vector<SizeFit>& tables, const cost::MeasuredCostModel& model) {
   MeasuredRates rates;
   double ring_inside = 0;

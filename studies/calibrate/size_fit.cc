@@ -197,6 +197,7 @@ Points at_knots(const Points& points) {
 // All candidates by name, so that two fits can be compared.
 using Candidates = std::map<std::string, cost::SizeCostModel>;
 
+// Returns the forms that a table may have, each fitted to the points.
 Candidates candidates(const Points& points) {
   Candidates cost_models;
   const Points few = at_knots(points);

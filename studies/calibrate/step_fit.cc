@@ -165,6 +165,7 @@ class Posterior {
   // Returns the axes; the overhead comes last.
   const std::vector<Axis>& axes() const { return axes_; }
 
+  // Returns the device's losses at a place: the prior's, with the value of each axis.
   Losses losses(const std::vector<double>& place) const {
     Losses losses{overlap_believed(model_.scenario().cluster).likely, 0};
     for (std::size_t i = 0; i < axes_.size(); ++i) {
@@ -320,6 +321,8 @@ void choose_named(const std::vector<std::string>& names, std::vector<StepRow>& r
   }
 }
 
+// Marks the rows to fit: the first ones or those named in `words`, else those marked already, else
+// the first two.
 void choose(const input::Document& document, const std::vector<std::string>& words,
             std::vector<StepRow>& rows) {
   constexpr std::size_t kFirst = 2;

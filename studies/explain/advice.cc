@@ -320,6 +320,7 @@ std::vector<Candidates> training_candidates(const Scenario& scenario, const Stra
       {Kind::kAveraging, averaging_changes(strategy, scenario)}};
 }
 
+// Returns the changes of each kind that do not conflict with the job.
 std::vector<Candidates> all_candidates(const Scenario& scenario, const Strategy& strategy) {
   using Kind = dialect::ChangeKind;
   std::vector<Candidates> all{{Kind::kCompute, compute_changes(scenario.workload, strategy)}};
@@ -352,6 +353,7 @@ std::string_view word_of(TrainingChange training) {
   return kWords.at(static_cast<std::size_t>(training));
 }
 
+// Compares codecs, LocalSGD and the format of sums.
 TrainingChange training_beside(const Strategy& strategy, const Strategy& base) {
   const std::string& codec = strategy.compression.codec;
   const compress::Codec* row = compress::find_codec(codec);

@@ -100,6 +100,7 @@ class LayoutSpace {
     return even ? layers_ % parts == 0 : parts <= layers_ + 2 && (layers_ + 2) % parts == 0;
   }
 
+  // Adds the layouts with these sizes: all model chunks, experts and samples per micro-batch.
   void add(int tensor, int context, int pipeline) {
     const std::int64_t stage = ranks_ / pipeline;
     for (const int chunk : chunk_counts(pipeline)) {
@@ -123,6 +124,7 @@ class LayoutSpace {
     return counts;
   }
 
+  // Returns workload.parallel with these sizes, and the given layout's options that apply.
   Json cut(int tensor, int context, int pipeline, int expert) const {
     Json parallel = Json::object();
     if (tensor > 1) parallel["tensor"] = tensor;
@@ -213,6 +215,7 @@ class LayoutSearch {
  private:
   Scenario scenario_of(const RankedLayout& layout) const { return laid_out(document_, layout); }
 
+  // Returns whether a layout is valid and fits into memory, and a lower bound of its step.
   Seen look_at(const RankedLayout& layout) const {
     Seen seen;
     try {

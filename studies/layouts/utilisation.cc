@@ -57,6 +57,8 @@ class Search {
 
   int group() const { return group_; }
 
+  // Returns a strategy's utilisation at the given links and over bandwidths, and the bandwidth that
+  // it needs.
   Utilised row(const Strategy& strategy, double target,
                const std::vector<BytesPerSecond>& bandwidths) const {
     Utilised row{strategy, alone(strategy) / mean_speed(), 0, std::nullopt, {}};
@@ -106,6 +108,8 @@ class Search {
     return slowest * run::expected_slowest(cluster.jitter, waits) / inside;
   }
 
+  // Returns the utilisation at a bandwidth. `waits`: factor of a local step's time for waits
+  // between groups.
   double at(const Utilised& row, double waits, BytesPerSecond bandwidth) const {
     const Cluster cluster = with_link(scenario_.cluster, bandwidth);
     const LocalSgd& local = row.strategy.local_sgd;

@@ -45,6 +45,7 @@ SeenPoints observed_of(const SearchProblem& problem, const std::vector<Observati
   return observed;
 }
 
+// Returns the centre of the kernel's prior.
 Kernel typical_kernel(const SearchProblem& problem, const SearchSettings& settings,
                       const std::vector<Observation>& observations) {
   constexpr double kTypicalLength = 0.3;  // share of an axis
@@ -64,6 +65,7 @@ Kernel typical_kernel(const SearchProblem& problem, const SearchSettings& settin
 // Models with less weight do not affect the answer and are skipped.
 constexpr double kNoWeight = 1e-6;
 
+// Returns each candidate's expected improvement, summed over the models by weight.
 Eigen::VectorXd improvements(const Posterior& posterior, double incumbent) {
   Eigen::VectorXd sum = Eigen::VectorXd::Zero(posterior.means.cols());
   for (Eigen::Index g = 0; g < posterior.means.rows(); ++g) {

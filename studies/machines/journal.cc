@@ -38,6 +38,7 @@ struct Line {
   bool summed = false;
 };
 
+// Reads a line, and checks its fingerprint if it has one. A damaged line has no object.
 Line line_in(std::string text) {
   Line line;
   const std::size_t sum = fingerprint("").size();
@@ -137,6 +138,7 @@ std::size_t Journal::read_lines(const std::string& text, std::vector<Json>& line
   return kept;
 }
 
+// Reads the entries. Removes an unfinished last line; begins the journal if it has no header.
 void Journal::read(const Json& header) {
   const std::string text = whole_text();
   std::vector<Json> lines;

@@ -127,6 +127,7 @@ std::vector<Guest> settled_guests(const Scenario& scenario, const Strategy& stra
   return guests;
 }
 
+// Adds changes of placement, routing and link speed that shorten the step.
 void add_coolers(const Scenario& scenario, const Strategy& strategy, Seconds step, HotLink& hot) {
   const fabric::Topology& given = *scenario.cluster.topology;
   const auto add = [&](const std::string& words, fabric::Topology changed) {

@@ -164,6 +164,7 @@ class FitSearch {
     return false;
   }
 
+  // Tries tensor and pipeline parallelism of these sizes. Returns true if a scheme fits with them.
   bool try_layout(int tensor, int pipeline, std::int64_t samples) {
     const Parallel& now = scenario_.workload.parallel;
     const int ranks = scenario_.cluster.ranks();

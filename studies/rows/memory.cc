@@ -90,6 +90,7 @@ class Accounts {
     }
   }
 
+  // Returns the memory of the stage's parameters, gradients and optimizer states, and of buffers.
   Memory held() const {
     Memory memory;
     for (std::size_t t = 0; t < own_.size(); ++t) {
@@ -166,6 +167,7 @@ class Accounts {
     return groups;
   }
 
+  // Returns groups of gradients that share a bucket: the explicit groups, else the layers.
   Groups fused() const {
     if (strategy_.fusion.rule == Fusion::Rule::kGroups) return own_of(strategy_.fusion.groups);
     Groups groups;

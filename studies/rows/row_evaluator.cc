@@ -222,6 +222,7 @@ class RowEvaluator::PointStudy {
     find_hot_links(all);
   }
 
+  // Sets the row's speedup over the baseline and, if asked for, its intervals and lower bound.
   void compare(const Strategy& strategy, const Figures& figures, Row& row) {
     const bool baseline = row.strategy == scenario_.baseline;
     if (baseline) baseline_ = {row.metrics.step_time, figures.sensitivity};

@@ -47,6 +47,7 @@ struct Case {
   double lost(std::size_t i) const { return percent_above(steps[i], std::ranges::min(steps)); }
 };
 
+// Returns the steps of these sizes with each input at either end of its interval.
 std::vector<Case> cases_of(measure::Uncertainties& uncertainties, const Tuned& tuned,
                            const std::vector<Bytes>& sizes) {
   std::vector<Case> cases;
@@ -63,6 +64,8 @@ std::vector<Case> cases_of(measure::Uncertainties& uncertainties, const Tuned& t
   return cases;
 }
 
+// Adds the sizes that do as well, and the loss of the chosen size if an input is at an end of its
+// interval.
 void add_sizes(measure::Uncertainties& uncertainties, const Tuned& tuned, Certainty& certainty) {
   const auto& curve = tuned.curve;
   certainty.as_good =
@@ -142,6 +145,7 @@ struct Exchange {
   Bytes least = 0, most = 0;
 };
 
+// Adds the collectives of a strategy's plan.
 void add_exchanges(const Strategy& strategy, Evaluator& model, std::vector<Exchange>& all) {
   const measure::Evaluated evaluated = model.evaluate(strategy);
   for (const plan::Op& op : evaluated.plan.ops) {

@@ -233,6 +233,7 @@ class ConfigSearch {
   std::size_t searched() const { return tried_.size(); }
 
  private:
+  // Returns changes that leave the training, and the buckets unless `other_buckets`, as they are.
   std::vector<Json> free_changes(const Json& config, bool other_buckets) const {
     using dialect::ChangeKind;
     std::vector<Json> patches;

@@ -164,6 +164,7 @@ class RuleChoices {
     }
   }
 
+  // Adds the rule by size, if it closes before the size also with each cycle of ticks.
   void add_size(Bytes size, const Fusion& form) {
     Fusion fusion = form;
     fusion.size = std::max<Bytes>(1, size);

@@ -103,6 +103,7 @@ std::optional<Settable> SettingWriter::set_as_written(const Strategy& strategy,
   return set;
 }
 
+// Returns the strategy as the framework's configuration; nullopt if it has no exact one.
 std::optional<Settable> SettingWriter::set_as_said(const Strategy& strategy) const {
   try {
     const auto config =

@@ -15,6 +15,7 @@
 namespace syncline::tune {
 namespace {
 
+// Adds the break-evens of the scenario's compressing strategies, or else of the search's best one.
 void add_break_evens(const input::Document& document, Tuning& tuning) {
   const auto compare = [&](const input::Document& where, const std::string& name,
                            const std::string& against) {

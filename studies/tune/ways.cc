@@ -115,6 +115,8 @@ bool WayFinder::fits_together(const Strategy& strategy) const {
   return !input::conflict_of(strategy, scenario_.workload, scenario_.cluster);
 }
 
+// Adds a strategy as a candidate of its way, unless it trains like the baseline, cannot be set, or
+// is not comparable.
 void WayFinder::add_way(std::vector<TrainingWay>& list, const Strategy& strategy,
                         const Json& config, bool own) {
   if (!settings_.trains_otherwise(strategy)) return;

@@ -155,6 +155,7 @@ void add_end(Reach& reach, const std::vector<double>& ends) {
   reach.end_half_width = sample_deviation(ends) / std::sqrt(count) * student_t(0.95, count - 1);
 }
 
+// Returns the result of all seeds. `at`: the step of each; nullopt: never.
 Reach reach_of(const std::string& strategy, const std::vector<std::optional<double>>& at) {
   constexpr double kSoonest = 1e-3;  // for curves that begin at the target: step * at > 0
   Reach reach;

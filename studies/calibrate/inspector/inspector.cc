@@ -215,6 +215,7 @@ class JoinedRanks {
     int most_ranks = 0;  // most ranks that reported one incomplete collective
   };
 
+  // Returns the times of collectives that all ranks reported alike, and counts the others.
   Measured measured() const {
     Measured measured;
     for (const auto& [key, joined] : collectives_) {
@@ -235,6 +236,7 @@ class JoinedRanks {
     return measured;
   }
 
+  // Returns sentences on the lines and collectives that are left out.
   std::vector<std::string> dropped(const Measured& measured) const {
     std::vector<std::string> list;
     const auto say = [&](std::size_t count, const std::string& one, const std::string& several,
