@@ -187,7 +187,8 @@ class Work {
     sent_ += sent;
   }
 
-  // Applies sums of parameters, or of an outer step's inputs.
+  // LocalSGD: sets the new parameters of tensors with summed buckets: their averages, or the outer
+  // step from them.
   void average(const plan::Compute& compute) {
     for (std::size_t b = 0; b < layouts_.size(); ++b) {
       const plan::Bucket& bucket = plan_.buckets[b];
