@@ -19,6 +19,7 @@ Function* own(Function* /*declared*/, const char* name) {
 
 }  // namespace
 
+// Each function calls the one of its name in the library that was opened.
 ncclResult_t ncclGetVersion(int* version) {
   static const auto kOwn = own(ncclGetVersion, "ncclGetVersion");
   return kOwn(version);
