@@ -110,9 +110,9 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-bool has_words(const std::vector<std::string>& said, std::string_view wanted) {
+bool has_words(const std::vector<std::string>& words, std::string_view wanted) {
   return std::ranges::all_of(words_of(wanted), [&](const std::string& word) {
-    return std::ranges::find(said, word) != said.end();
+    return std::ranges::find(words, word) != words.end();
   });
 }
 
@@ -237,10 +237,10 @@ const KnownDevice* find_device(std::string_view name) {
 }
 
 const KnownDevice* recognise_device(std::string_view reported) {
-  const std::vector<std::string> said = words_of(reported);
-  if (has_words(said, "MIG")) return nullptr;
+  const std::vector<std::string> reported_words = words_of(reported);
+  if (has_words(reported_words, "MIG")) return nullptr;
   const auto* row = std::ranges::find_if(
-      kDevices, [&](const KnownDevice& device) { return has_words(said, device.words); });
+      kDevices, [&](const KnownDevice& device) { return has_words(reported_words, device.words); });
   return row == std::end(kDevices) ? nullptr : row;
 }
 
