@@ -83,10 +83,10 @@ std::string unknown_option(const CLI::App& verb, int argc, const char* const* ar
 // Returns the command line as it was given, without the program's name.
 std::vector<std::string> words_of(const CLI::App& verb) {
   std::vector<std::string> words{verb.get_name()};
-  std::vector<const CLI::Option*> said;
+  std::vector<const CLI::Option*> done;
   for (const CLI::Option* option : verb.parse_order()) {
-    if (std::find(said.begin(), said.end(), option) != said.end()) continue;
-    said.push_back(option);
+    if (std::find(done.begin(), done.end(), option) != done.end()) continue;
+    done.push_back(option);
     for (const auto& value : option->results()) {
       if (!option->get_positional()) words.push_back("--" + option->get_single_name());
       if (option->get_type_size() > 0) words.push_back(value);

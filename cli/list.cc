@@ -165,9 +165,9 @@ void keep_kind(const std::string& given, std::vector<Choices>& all) {
 }
 
 reports::Grid grid_of(const Choices& choices, const std::string& heading,
-                      std::string Choice::*said) {
+                      std::string Choice::*column) {
   reports::Grid grid{{{choices.kind, false}, {heading, false}}, {}};
-  for (const auto& row : choices.rows) grid.lines.push_back({{row.name, row.*said}, false});
+  for (const auto& row : choices.rows) grid.lines.push_back({{row.name, row.*column}, false});
   return grid;
 }
 

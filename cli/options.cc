@@ -110,8 +110,8 @@ CLI::Validator one_of_words(const std::vector<std::string>& words) {
   return CLI::Validator(
       [known, words](std::string& word) {
         word = same_name(word, words).value_or(word);
-        const std::string told = known(word);
-        return told.empty() ? told : told + did_you_mean(word, words);
+        const std::string complaint = known(word);
+        return complaint.empty() ? complaint : complaint + did_you_mean(word, words);
       },
       known.get_description());
 }

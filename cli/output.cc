@@ -48,9 +48,10 @@ std::string_view variable(const char* name) {
 
 std::size_t terminal_width(int descriptor) {
   constexpr std::size_t kUsual = 80;
-  const std::string_view told = variable("COLUMNS");
+  const std::string_view columns_text = variable("COLUMNS");
   std::size_t columns = 0;
-  const auto read = std::from_chars(told.data(), told.data() + told.size(), columns);
+  const auto read =
+      std::from_chars(columns_text.data(), columns_text.data() + columns_text.size(), columns);
   if (read.ec == std::errc() && columns > 0) return columns;
   winsize size{};
   if (::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;

@@ -23,8 +23,8 @@ void tell_begun(const job::Begun& begun, const std::string& out) {
   std::ostream& talk = out.empty() ? std::cerr : std::cout;
   const std::size_t terminal = stdout_screen(ColourMode::kNever).width;
   const std::size_t width = !out.empty() && terminal > 0 ? terminal : kUsualWidth;
-  const auto tell = [&](const std::string& said, std::size_t indent) {
-    for (const auto& line : reports::wrapped(said, width, indent)) talk << line << "\n";
+  const auto tell = [&](const std::string& text, std::size_t indent) {
+    for (const auto& line : reports::wrapped(text, width, indent)) talk << line << "\n";
   };
   constexpr std::size_t kBehindDash = 4;
   tell(begun.scenario["name"].get<std::string>(), 0);
