@@ -341,8 +341,9 @@ NcclGraph filling(NcclGraph graph, double channels, BytesPerSecond inside, Bytes
 }
 
 // Returns the bandwidth of all channels by the hints / that of the guessed graph.
-double said_share(const NcclGraph& said, const NcclGraph& guess, BytesPerSecond NcclGraph::*rate) {
-  return said.*rate * said.channels / (guess.*rate * guess.channels);
+double hinted_share(const NcclGraph& hinted, const NcclGraph& guess,
+                    BytesPerSecond NcclGraph::*rate) {
+  return hinted.*rate * hinted.channels / (guess.*rate * guess.channels);
 }
 
 // Returns the share of a node's rate that its library uses. A processor keeps up with sockets of 10
@@ -353,7 +354,7 @@ double used_share(const Cluster& cluster) {
   return std::sqrt(std::min(1.0, kKeptUp / node_bandwidth(cluster)));
 }
 
-NcclHints unsaid_channels(NcclHints hints) {
+NcclHints without_channels(NcclHints hints) {
   hints.channels = 0;
   hints.channel_intra = hints.channel_inter = 0;
   return hints;
@@ -370,11 +371,11 @@ NcclTopology filled_topology(const Cluster& whole, const Groups& groups, double 
   const BytesPerSecond out =
       shape.nodes > 1 ? used * through * node_bandwidth(cluster) / shape.sharing : 0;
   const BytesPerSecond total = shape.nodes > 1 ? std::min(links.total, out) : links.total;
-  Graphs said = graphs_of(cluster.nccl, shape, links, t.least_capability);
-  const Graphs guess = graphs_of(unsaid_channels(cluster.nccl), shape, links, t.least_capability);
+  Graphs hinted = graphs_of(cluster.nccl, shape, links, t.least_capability);
+  const Graphs guess = graphs_of(without_channels(cluster.nccl), shape, links, t.least_capability);
   // A NIC's speed does not tell its kind: boxes with a switch are built with GPUDirect.
   const bool direct = cluster.nccl.gpu_direct.value_or(t.nvswitch);
-  for (NcclGraph* graph : {&said.ring, &said.tree}) {
+  for (NcclGraph* graph : {&hinted.ring, &hinted.tree}) {
     graph->path_inter = direct ? NcclPath::kPxb : NcclPath::kPhb;
     graph->intra_latency = links.inside != nullptr ? links.inside->latency : 0;
     graph->inter_latency = latency_between_nodes(cluster, groups);
@@ -383,21 +384,22 @@ NcclTopology filled_topology(const Cluster& whole, const Groups& groups, double 
   const BytesPerSecond raised_total =
       shape.nodes > 1 ? std::max(total, std::min(kMostRaised * total, carried_inside(links)))
                       : total;
-  const bool own = said.ring.channels != guess.ring.channels;
-  const double channels = own ? said.ring.channels : driving_channels(cluster, shape, links);
+  const bool channels_given = hinted.ring.channels != guess.ring.channels;
+  const double channels =
+      channels_given ? hinted.ring.channels : driving_channels(cluster, shape, links);
   const bool rates = cluster.nccl.channel_intra > 0 || cluster.nccl.channel_inter > 0;
   const auto share = [&](NcclGraph Graphs::*graph, BytesPerSecond NcclGraph::*rate) {
-    return rates ? said_share(said.*graph, guess.*graph, rate) : 1;
+    return rates ? hinted_share(hinted.*graph, guess.*graph, rate) : 1;
   };
-  t.ring = filling(said.ring, channels, total * share(&Graphs::ring, &NcclGraph::intra),
+  t.ring = filling(hinted.ring, channels, total * share(&Graphs::ring, &NcclGraph::intra),
                    total * share(&Graphs::ring, &NcclGraph::inter));
-  t.tree = filling(said.tree, channels, raised_total * share(&Graphs::tree, &NcclGraph::intra),
+  t.tree = filling(hinted.tree, channels, raised_total * share(&Graphs::tree, &NcclGraph::intra),
                    total * share(&Graphs::tree, &NcclGraph::inter));
   if (t.nvswitch) {
     const int heads = std::min(shape.each, kMostChannels);
     const BytesPerSecond switched =
         shape.nodes > 1 ? std::min(out, links.each * heads) : links.inside->bandwidth / 2;
-    t.nvls = filling(said.ring, heads, switched, switched);
+    t.nvls = filling(hinted.ring, heads, switched, switched);
   }
   // NCCL lengthens a ring's latency from 64 bytes per rank and channel on, soonest with one
   // channel.
@@ -437,9 +439,9 @@ NcclHints beyond_guesses(const Cluster& cluster) {
   NcclHints hints = cluster.nccl;
   const bool none = hints.channels == 0 && hints.channel_intra == 0 && hints.channel_inter == 0;
   if (none || cluster.ranks() < 2) return hints;
-  Cluster unsaid = cluster;
-  unsaid.nccl = unsaid_channels(hints);
-  const NcclTopology guess = nccl_topology(unsaid, world_group(cluster.ranks()));
+  Cluster guessing = cluster;
+  guessing.nccl = without_channels(hints);
+  const NcclTopology guess = nccl_topology(guessing, world_group(cluster.ranks()));
   if (hints.channels == static_cast<int>(guess.ring.channels)) hints.channels = 0;
   const auto repeats = [](BytesPerSecond given, BytesPerSecond guessed) {
     return given > 0 && given_or(given, guessed) == guessed;

@@ -180,14 +180,14 @@ class TierFloor {
       cap_flows(part, std::max(crossing.in, crossing.out));
     }
     const double others = static_cast<double>(parts.size()) - 1;
-    const double told =
+    const double received =
         moves_ == Moves::kSwitch ? 0 : (kind_ == CollectiveKind::kAllReduce ? 2 : 1) * others;
-    in_all_ += told;
+    in_all_ += received;
     // A switch that joins the whole group carries all of it; a larger group's load on one of its
     // switches depends on the algorithm.
     const auto ports = static_cast<std::size_t>(tier_.span / unit_);
     const std::size_t first = parts.front().port / ports;
-    if (first == parts.back().port / ports) switches_[first] += std::max(told, out_of_ports);
+    if (first == parts.back().port / ports) switches_[first] += std::max(received, out_of_ports);
   }
 
   // Raises the slowest flow by those with which `part` of one group sends or receives `crossing`.

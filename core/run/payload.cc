@@ -158,7 +158,8 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
 
 // Places each tensor after the previous one. A bucket of one tensor may hold a part of it.
 void Payload::lay_out_numbers(const Workload& workload) {
-  // One half, any number of times: parameters may be gathered for both passes.
+  // True if a collective sums or gathers shards: one half of an all-reduce. Parameters may be
+  // gathered several times, for both passes.
   const bool half = collectives_.front().kind != collective::CollectiveKind::kAllReduce &&
                     std::ranges::all_of(collectives_, [&](const auto& c) {
                       return c.kind == collectives_.front().kind;

@@ -28,15 +28,16 @@ constexpr Seconds kNever = std::numeric_limits<double>::infinity();
 constexpr double kUnits = 1024;
 
 // Names that differ between SimGrid's versions, from Debian 12's 3.32 on.
+// when_completed: sets a function to call with each completed activity.
 #if SIMGRID_VERSION < 33400
 constexpr char kTiming[] = "--cfg=surf/precision:1e-12";
 constexpr char kWork[] = "--cfg=maxmin/precision:1e-9";
 
 void start(sg::Activity& activity) { activity.vetoable_start(); }
 
-template <typename Told>
-void when_completed(Told told) {
-  sg::Activity::on_completion_cb(told);
+template <typename Callback>
+void when_completed(Callback callback) {
+  sg::Activity::on_completion_cb(callback);
 }
 #else
 constexpr char kTiming[] = "--cfg=precision/timing:1e-12";
@@ -44,10 +45,10 @@ constexpr char kWork[] = "--cfg=precision/work-amount:1e-9";
 
 void start(sg::Activity& activity) { activity.start(); }
 
-template <typename Told>
-void when_completed(Told told) {
-  sg::Exec::on_completion_cb(told);
-  sg::Comm::on_completion_cb(told);
+template <typename Callback>
+void when_completed(Callback callback) {
+  sg::Exec::on_completion_cb(callback);
+  sg::Comm::on_completion_cb(callback);
 }
 #endif
 
