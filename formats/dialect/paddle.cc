@@ -102,8 +102,9 @@ ComputeFusion read_build_strategy(Reader build, const Workload& workload, Notes&
   ComputeFusion fusion;
   for (const auto& [key, on, usual] : kBuildSwitches) {
     fusion.*on = build.boolean_or(key, usual);
-    const bool told = fusion.*on && build.has(key) && on != &ComputeFusion::fuse_all_optimizer_ops;
-    if (told) asked += (asked.empty() ? "" : ", ") + std::string(key);
+    const bool asked_for =
+        fusion.*on && build.has(key) && on != &ComputeFusion::fuse_all_optimizer_ops;
+    if (asked_for) asked += (asked.empty() ? "" : ", ") + std::string(key);
   }
   const bool spelt = build.boolean_or("fused_bn_add_act_ops", false);
   const bool broadcasts = build.boolean_or("fuse_broadcast_ops", false);

@@ -298,9 +298,9 @@ Json with_known_fabric(const Reader& reader) {
     const Json keys = Json::parse(known.keys);
     for (const auto& [key, value] : keys.items()) {
       // Each of the two keys replaces the other.
-      const bool said = (key == "spines" && given.contains("oversubscription")) ||
-                        (key == "oversubscription" && given.contains("spines"));
-      if (!said && !whole.contains(key)) whole[key] = value;
+      const bool replaced = (key == "spines" && given.contains("oversubscription")) ||
+                            (key == "oversubscription" && given.contains("spines"));
+      if (!replaced && !whole.contains(key)) whole[key] = value;
     }
   }
   return whole;

@@ -112,19 +112,20 @@ void settle_algorithm(RawTable& raw) {
   const auto set = table.settings.find("NCCL_ALGO");
   if (set == table.settings.end()) return;
   const std::string algorithm = algorithm_for(set->second, table.test);
-  const std::string said = "it ran with NCCL_ALGO=" + set->second;
+  const std::string setting = "it ran with NCCL_ALGO=" + set->second;
   if (algorithm.empty()) {
-    table.notes.push_back(said + ", which says nothing of " + table.test);
+    table.notes.push_back(setting + ", which says nothing of " + table.test);
   } else if (algorithm.find_first_of(",^") != std::string::npos) {
-    table.notes.push_back(said + ", which leaves NCCL a choice: read as NCCL's own");
+    table.notes.push_back(setting + ", which leaves NCCL a choice: read as NCCL's own");
   } else if (algorithm == "ring") {
     table.forced = cost::ForcedAlgorithm::kRing;
-    table.notes.push_back(said + ": its times are those of a forced ring");
+    table.notes.push_back(setting + ": its times are those of a forced ring");
   } else if (algorithm == "tree" && table.kind == collective::CollectiveKind::kAllReduce) {
     table.forced = cost::ForcedAlgorithm::kTree;
-    table.notes.push_back(said + ": its times are those of a forced tree");
+    table.notes.push_back(setting + ": its times are those of a forced tree");
   } else if (algorithm == "tree") {
-    table.notes.push_back(said + ", which NCCL has for all_reduce only: read as NCCL's own choice");
+    table.notes.push_back(setting +
+                          ", which NCCL has for all_reduce only: read as NCCL's own choice");
   } else {
     table.other_algorithm = set->second;
   }
