@@ -260,7 +260,7 @@ void make_fit(const InitOptions& options, const measure::Freedom& may, bool from
 constexpr const char* kConfigured = "as configured";
 
 // Takes batch, sequence and format from the settings if no options give them.
-void take_told(const Settings& settings, InitOptions& options) {
+void take_facts(const Settings& settings, InitOptions& options) {
   const Json& workload = settings.workload;
   if (!options.batch && workload.contains("batch")) {
     options.batch = workload["batch"].get<std::int64_t>();
@@ -343,10 +343,10 @@ void expect_cut(const Json& asked, const Json& parallel) {
 // Returns the model with the settings' facts of the job, or those of the options in their place.
 Json job_of(const InitOptions& options, const std::optional<Settings>& settings,
             std::vector<std::string>& assumed) {
-  const bool told = settings && settings->workload.contains("operators") &&
-                    settings->workload["operators"].contains("architecture");
+  const bool describes_model = settings && settings->workload.contains("operators") &&
+                               settings->workload["operators"].contains("architecture");
   const bool alone = options.settings.empty() && settings;  // no model next to the settings
-  if (alone && !told) {
+  if (alone && !describes_model) {
     const std::string& why = settings->no_model;
     throw InputError(
         (why.empty() ? settings->framework + "'s settings describe no known model" : why) +
@@ -355,12 +355,12 @@ Json job_of(const InitOptions& options, const std::optional<Settings>& settings,
   Json workload = alone ? Json{{"name", settings->workload["name"]}}
                         : workload_of(options.model, options.tensors, assumed);
   if (settings) {
-    Json said = settings->workload;
+    Json facts = settings->workload;
     if (!alone) {
       // The model is the one that was named; its products and samples are the settings'.
-      for (const char* key : {"name", "source", "operators"}) said.erase(key);
+      for (const char* key : {"name", "source", "operators"}) facts.erase(key);
     }
-    workload.merge_patch(said);
+    workload.merge_patch(facts);
   }
   if (settings) assumed.insert(assumed.end(), settings->assumed.begin(), settings->assumed.end());
   if (options.parallel.is_object() && !options.parallel.empty()) {
@@ -730,7 +730,7 @@ Json workload_asked(InitOptions& options, std::optional<Settings>& settings,
   Json workload = job_of(options, settings, assumed);
   if (settings) fill_auto_sizes(workload, *settings, assumed);
   // Facts of the settings are not guessed.
-  if (settings) take_told(*settings, options);
+  if (settings) take_facts(*settings, options);
   if (settings && settings->compiled) options.compiled = true;
   if (workload.contains("operators")) {
     choose_sizes(workload, options, assumed);
@@ -776,13 +776,13 @@ Begun init_scenario(const InitOptions& asked) {
   const KnownNode& node = machines.node;
   options.gpus = node.gpus;
   const KnownDevice& device = hardware::device_of(node);
-  InitOptions told = options;
+  InitOptions with_facts = options;  // workload_asked takes the settings' facts into them
   if (options.zero) {
     settings = stage_settings(*options.zero);
-    told.settings = "--zero";  // next to the model
+    with_facts.settings = "--zero";  // next to the model
   }
   const std::int64_t ranks = std::int64_t{options.nodes} * node.gpus;
-  Json workload = workload_asked(told, settings, device, ranks, begun.assumed);
+  Json workload = workload_asked(with_facts, settings, device, ranks, begun.assumed);
   const std::string each =
       (machines.listed ? "" : std::to_string(node.gpus) + " ") + std::string(node.name);
   const std::string where = std::to_string(options.nodes) + " x " + each;
@@ -790,21 +790,22 @@ Begun init_scenario(const InitOptions& asked) {
       {"name", workload["name"].get<std::string>() + " on " + where},
       {"about", "Written by syncline init: `about` in workload and cluster says what is assumed."},
       {"workload", std::move(workload)}};
-  begun.scenario["cluster"] = cluster_of(machines, told, where);
+  begun.scenario["cluster"] = cluster_of(machines, with_facts, where);
   // Each verb that reads this scenario reports the settings that no model prices.
   if (settings) {
     for (const std::string& sentence : settings->assumed) {
       begun.scenario["notes"].push_back("assumed: " + sentence);
     }
   }
-  Json strategies = strategies_asked(told, settings, device, begun.scenario);
+  Json strategies = strategies_asked(with_facts, settings, device, begun.scenario);
   begun.scenario["baseline"] = strategies[0]["name"];
   begun.scenario["strategies"] = std::move(strategies);
   if (!machines.undecided.empty()) {
     begun.assumed.insert(begun.assumed.begin(), machines.undecided);
   }
-  const bool told_count = settings && (settings->global_batch > 0 || settings->micro_batches > 0);
-  const bool any_batch = !told.batch && !told.micro_batches && !told_count;
+  const bool batch_in_settings =
+      settings && (settings->global_batch > 0 || settings->micro_batches > 0);
+  const bool any_batch = !with_facts.batch && !with_facts.micro_batches && !batch_in_settings;
   make_fit(options,
            {.recompute = options.recompute.empty() && !from_settings,
             .batch = any_batch,

@@ -175,7 +175,7 @@ std::string sentence(const Rescaling& rescaling, const std::string& from, const 
 
 // Adds the content of buckets beyond the known gradients. Notes both sums if they differ.
 Step with_all_that_is_sent(Step step, std::vector<std::string>& assumed) {
-  const Bytes told = gradient_bytes(step);
+  const Bytes listed = gradient_bytes(step);
   Bytes rest = 0;
   Bytes carried = 0;
   const std::size_t gradients = step.gradients.size();
@@ -201,14 +201,14 @@ Step with_all_that_is_sent(Step step, std::vector<std::string>& assumed) {
   if (rest > 0) {
     assumed.push_back("the buckets carry " + mebibytes_text(carried + rest) + ", the " +
                       std::to_string(gradients) + " the gradients given add up to " +
-                      mebibytes_text(told) + ": the other " + mebibytes_text(rest) + " (" +
+                      mebibytes_text(listed) + ": the other " + mebibytes_text(rest) + " (" +
                       share(rest, carried + rest) +
                       " of the traffic) travel too, as 'sent without a gradient' (parameters that "
                       "gave none, or one that the file does not tell)");
   }
-  if (carried > 0 && carried < told) {
-    assumed.push_back("gradients of " + mebibytes_text(told - carried) + " of " +
-                      mebibytes_text(told) + " (" + share(told - carried, told) +
+  if (carried > 0 && carried < listed) {
+    assumed.push_back("gradients of " + mebibytes_text(listed - carried) + " of " +
+                      mebibytes_text(listed) + " (" + share(listed - carried, listed) +
                       ") are in no collective that was seen to carry gradients");
   }
   return step;

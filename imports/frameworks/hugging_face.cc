@@ -119,7 +119,7 @@ void read_model(const Keys& arguments, Settings& settings) {
 struct Precision {
   std::string dtype = "fp32";  // empty: the device's usual one
   bool mixed = false;
-  bool said = false;
+  bool chosen = false;
 };
 
 Precision precision_of(const Keys& arguments, const Keys& launch) {
@@ -137,9 +137,9 @@ Precision precision_of(const Keys& arguments, const Keys& launch) {
     if (arguments.word(dtype) == "auto") return {"", true, false};
   }
   if (arguments.on("tf32")) return {"tf32", false, true};
-  const bool said =
+  const bool chosen =
       !word.empty() || arguments.all.contains("bf16") || arguments.all.contains("fp16");
-  return {"fp32", false, said};
+  return {"fp32", false, chosen};
 }
 
 // Returns the content of `key`: the settings' own object, or a file next to the settings or the
@@ -317,7 +317,7 @@ Settings of_zero(Json config, const Keys& arguments, const Precision& precision,
     if (own == config.end() || *own == "auto" || own->is_null()) config[key] = value;
   };
   // TrainingArguments that name neither have both off.
-  if (precision.said || (!arguments.all.empty() && !precision.dtype.empty())) {
+  if (precision.chosen || (!arguments.all.empty() && !precision.dtype.empty())) {
     for (const char* key : {"bf16", "fp16"}) {
       const bool half = precision.dtype == key || (precision.dtype == "fp8" && key[0] == 'b');
       const auto own = config.find(key);
@@ -557,7 +557,7 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
     } else {
       settings.workload["operators"]["dtype"] = precision.dtype;
     }
-    if (!precision.said && !precision.dtype.empty()) {
+    if (!precision.chosen && !precision.dtype.empty()) {
       settings.assumed.emplace_back(
           "products, parameters and gradients in fp32, as neither bf16 nor fp16 is set (--dtype)");
     }

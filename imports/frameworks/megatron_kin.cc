@@ -74,7 +74,7 @@ void take_nemo_model(const Json& model, const std::string& file, Json& flags) {
 
 // Writes how NeMo sums gradients: by apex's distributed Adam, or in chunks of its main gradients.
 void take_nemo_exchange(const Json& model, const std::string& file, Json& flags,
-                        std::vector<std::string>& said) {
+                        std::vector<std::string>& notes) {
   const Keys keys{model, file};
   const Json& section = section_of(model, "optim");
   const Keys optim{section, file};
@@ -88,7 +88,7 @@ void take_nemo_exchange(const Json& model, const std::string& file, Json& flags,
     const std::string format = lower(optim.word("grad_sync_dtype", "fp32"));
     const bool narrow = format.find("16") != format.npos;
     flags[narrow ? "grad-reduce-in-bf16" : "accumulate-allreduce-grads-in-fp32"] = true;
-    said.emplace_back(
+    notes.emplace_back(
         "apex's distributed Adam, of buckets of one size, as Megatron's distributed optimizer with "
         "buckets of " +
         flags["ddp-bucket-size"].dump() + " elements");
@@ -108,7 +108,7 @@ void take_nemo_exchange(const Json& model, const std::string& file, Json& flags,
 // Returns the keys with underscores for dashes, as gpt-neox takes them one by one.
 Json neox_keys(const Json& yaml) { return with_underscores(yaml); }
 
-void take_neox_model(const Keys& keys, Json& flags, std::vector<std::string>& said) {
+void take_neox_model(const Keys& keys, Json& flags, std::vector<std::string>& notes) {
   for (const auto& [name, flag] : std::initializer_list<std::pair<const char*, const char*>>{
            {"num_layers", "num-layers"},
            {"hidden_size", "hidden-size"},
@@ -150,7 +150,8 @@ void take_neox_model(const Keys& keys, Json& flags, std::vector<std::string>& sa
     return;
   constexpr int kWordsOf20B = 50277;  // EleutherAI/gpt-neox-20b, added ones among them
   flags["vocab-size"] = kWordsOf20B;
-  said.push_back("a vocabulary of " + std::to_string(kWordsOf20B) + ", that of 20B_tokenizer.json");
+  notes.push_back("a vocabulary of " + std::to_string(kWordsOf20B) +
+                  ", that of 20B_tokenizer.json");
 }
 
 // Returns the keys of the file that DeepSpeed reads; the rest is gpt-neox' own.
@@ -200,9 +201,9 @@ Settings of_nemo(const Json& yaml, const Json& more, const std::string& file) {
          "--tensors in place of these settings");
   }
   Json flags = Json::object();
-  std::vector<std::string> said;
+  std::vector<std::string> notes;
   take_nemo_model(model, file, flags);
-  take_nemo_exchange(model, file, flags, said);
+  take_nemo_exchange(model, file, flags, notes);
   const std::string precision = lower(trainer.word("precision", "32"));
   if (precision.starts_with("bf16")) flags["bf16"] = true;
   if (precision.starts_with("16")) flags["fp16"] = true;
@@ -216,7 +217,7 @@ Settings of_nemo(const Json& yaml, const Json& more, const std::string& file) {
   if (devices.is_number_integer() && devices > 0) {
     settings.ranks = trainer.size("devices", 1) * trainer.size("num_nodes", 1);
   }
-  settings.assumed.insert(settings.assumed.begin(), said.begin(), said.end());
+  settings.assumed.insert(settings.assumed.begin(), notes.begin(), notes.end());
   return settings;
 }
 
@@ -240,8 +241,8 @@ Settings of_neox(const Json& yaml, const Json& more, const std::string& file) {
   const Json all = neox_keys(yaml);
   const Keys keys{all, file};
   Json flags = Json::object();
-  std::vector<std::string> said;
-  take_neox_model(keys, flags, said);
+  std::vector<std::string> notes;
+  take_neox_model(keys, flags, notes);
   const Json config = neox_zero(all);
   const Settings zero = of_deepspeed(config, file);
   const std::string dtype = zero.workload["operators"].value("dtype", "fp32");
@@ -252,7 +253,7 @@ Settings of_neox(const Json& yaml, const Json& more, const std::string& file) {
   settings.strategy = zero.strategy;
   settings.micro_batches = keys.size("gradient_accumulation_steps", 1);
   settings.global_batch = keys.size("train_batch_size", 0);
-  settings.assumed.insert(settings.assumed.begin(), said.begin(), said.end());
+  settings.assumed.insert(settings.assumed.begin(), notes.begin(), notes.end());
   for (const char* key : {"attention_config", "sparse_attention", "moe_num_experts"}) {
     if (given(all, key)) {
       settings.assumed.push_back("nothing gained or lost by what is left out: " + std::string(key));

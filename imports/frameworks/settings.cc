@@ -92,10 +92,10 @@ std::optional<Settings> of_trainers_yaml(const Json& yaml, std::string more,
 
 Settings of_yaml(const Json& yaml, const std::string& more, const std::string& name) {
   if (frameworks::is_bridge_yaml(yaml)) {
-    std::vector<std::string> said;
-    Settings settings = with_flags(frameworks::flags_of_bridge(yaml, name, said), more, name, "");
+    std::vector<std::string> notes;
+    Settings settings = with_flags(frameworks::flags_of_bridge(yaml, name, notes), more, name, "");
     settings.framework = "Megatron-Bridge";
-    settings.assumed.insert(settings.assumed.begin(), said.begin(), said.end());
+    settings.assumed.insert(settings.assumed.begin(), notes.begin(), notes.end());
     return settings;
   }
   if (const auto settings = of_trainers_yaml(yaml, more, name)) return *settings;

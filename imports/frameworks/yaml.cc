@@ -127,7 +127,7 @@ void take_model(const Json& model, Json& flags) {
 }
 
 // Names the sections that this file does not know.
-void say_unknown_sections(const Json& yaml, std::vector<std::string>& said) {
+void say_unknown_sections(const Json& yaml, std::vector<std::string>& notes) {
   static const std::set<std::string, std::less<>> known{"model",
                                                         "ddp",
                                                         "dist",
@@ -157,7 +157,7 @@ void say_unknown_sections(const Json& yaml, std::vector<std::string>& said) {
   for (const auto& [name, value] : yaml.items()) {
     if (!known.contains(name) && !value.is_null()) others += (others.empty() ? "" : ", ") + name;
   }
-  if (!others.empty()) said.push_back("nothing of what is not known here: " + others);
+  if (!others.empty()) notes.push_back("nothing of what is not known here: " + others);
 }
 
 }  // namespace

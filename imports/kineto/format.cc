@@ -218,9 +218,9 @@ RankRead read_rank(const std::string& path) {
 }
 
 void put_in_order(std::vector<RankRead>& ranks) {
-  const bool told =
+  const bool all_known =
       std::ranges::all_of(ranks, [](const RankRead& read) { return read.rank.has_value(); });
-  if (!told && ranks.size() > 1) {
+  if (!all_known && ranks.size() > 1) {
     // The user's order then.
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       ranks[i].observed.ranks[0].rank = static_cast<int>(i);

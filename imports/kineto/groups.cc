@@ -11,7 +11,7 @@
 namespace syncline::job::kineto {
 namespace {
 
-std::string group_said(const RankGroup& group) {
+std::string group_words(const RankGroup& group) {
   const std::string& words = group.description.empty() ? group.name : group.description;
   return "the group '" + words + "'";
 }
@@ -55,27 +55,27 @@ RankGroup told_as(const ToldGroup& told, const Trace& trace) {
 
 void check_ranks(const Trace& trace, const ToldGroup& told, const RankGroup& group) {
   if (told.lies)
-    refuse_group(trace, group_said(group) + " is given twice, with other ranks or another size");
+    refuse_group(trace, group_words(group) + " is given twice, with other ranks or another size");
   if (group.ranks.empty()) {
     const bool beyond = trace.world_size && group.size > *trace.world_size;
     if (!beyond) return;
-    refuse_group(trace, group_said(group) + " of " + std::to_string(group.size) +
+    refuse_group(trace, group_words(group) + " of " + std::to_string(group.size) +
                             " ranks in a job of " + std::to_string(*trace.world_size));
   }
   if (group.ranks.size() != static_cast<std::size_t>(group.size)) {
-    refuse_group(trace, group_said(group) + " is given as " + std::to_string(group.size) +
+    refuse_group(trace, group_words(group) + " is given as " + std::to_string(group.size) +
                             " ranks, and lists " + std::to_string(group.ranks.size()));
   }
   const bool twice = std::ranges::adjacent_find(group.ranks) != group.ranks.end();
   const bool beyond =
       group.ranks.front() < 0 || (trace.world_size && group.ranks.back() >= *trace.world_size);
   if (twice || beyond) {
-    refuse_group(trace, group_said(group) + " lists " +
+    refuse_group(trace, group_words(group) + " lists " +
                             (twice ? "a rank twice" : "ranks beyond the job's") + ": " +
                             ranks_text(group.ranks));
   }
   if (trace.rank && !std::ranges::binary_search(group.ranks, *trace.rank)) {
-    refuse_group(trace, group_said(group) + " of ranks " + ranks_text(group.ranks) +
+    refuse_group(trace, group_words(group) + " of ranks " + ranks_text(group.ranks) +
                             " carries collectives of rank " + std::to_string(*trace.rank) +
                             ", which is none of them");
   }
@@ -318,9 +318,9 @@ void group_by_shapes(const Trace& trace, TraceTimeline& timeline, std::vector<Ra
     const bool other = message.kind == "send_recv" || message.kind == "all_to_all";
     const std::int64_t more = gathers ? message.got : message.given;
     const std::int64_t less = gathers ? message.given : message.got;
-    const bool told = less > 0 && more > less && more % less == 0;
+    const bool divides = less > 0 && more > less && more % less == 0;
     if (!gathers && !scatters(collective) && !other) continue;
-    if (!told || other || (ranks && *ranks != more / less)) {
+    if (!divides || other || (ranks && *ranks != more / less)) {
       refuse_group(trace,
                    "its collectives name no groups of ranks, and what they take in and give does "
                    "not tell one: record with torch 2.4 or later, which names them");
@@ -359,7 +359,7 @@ void check_groups(const Trace& trace, const TraceTimeline& timeline,
     const std::int64_t more = gathers ? message.got : message.given;
     const std::int64_t less = gathers ? message.given : message.got;
     if (group.size == 0 || more == less * group.size) continue;
-    refuse_group(trace, group_said(group) + " is given as " + std::to_string(group.size) +
+    refuse_group(trace, group_words(group) + " is given as " + std::to_string(group.size) +
                             " ranks, and its " + message.kind + " takes in " +
                             std::to_string(message.given) + " elements and gives " +
                             std::to_string(message.got));
@@ -388,7 +388,7 @@ Parallel layout_of(const Trace& trace, const std::vector<RankGroup>& groups) {
   for (const RankGroup& group : groups) {
     const bool cuts = group.role != Role::kUnknown && group.role != Role::kOther;
     if (group.calls == 0 || !cuts || group.size > 0) continue;
-    refuse_group(trace, group_said(group) + " tells neither its ranks nor how many they are");
+    refuse_group(trace, group_words(group) + " tells neither its ranks nor how many they are");
   }
   const int world = *trace.world_size;
   Parallel parallel;

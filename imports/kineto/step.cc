@@ -239,12 +239,12 @@ std::vector<StepReader::Arrived> StepReader::find_arrived(Step& step) const {
 void StepReader::read_gradients(Step& step) {
   Nanoseconds now = backward_;
   for (const Arrived& gradient : find_arrived(step)) {
-    Gradient& told = step.gradients.emplace_back();
+    Gradient& entry = step.gradients.emplace_back();
     const Nanoseconds ready = std::max(now, gradient.ready);
-    told.wait = seconds(ready - now);
+    entry.wait = seconds(ready - now);
     now = std::max(ready, gradient.copied);
-    told.copy_in = seconds(now - ready);
-    step.copy_in += told.copy_in;
+    entry.copy_in = seconds(now - ready);
+    step.copy_in += entry.copy_in;
     derived_.complete.push_back(seconds(now - forward_));
     derived_.tensors.push_back(gradient.arrival->tensor);
   }
@@ -386,12 +386,13 @@ void StepWork::name_time_between(Nanoseconds launched, Step& step) const {
   Nanoseconds behind = -kFar;
   for (const Item& item : items_) behind = std::max(behind, item.launched);
   std::map<std::string, Nanoseconds> times;
-  Nanoseconds told = behind;  // of nested ranges the outermost counts
+  Nanoseconds counted_to = behind;  // of nested ranges the outermost counts
   for (const HostSpan& span : of_window(trace_.host, behind, launched, &HostSpan::start)) {
     const bool ours = main_ < 0 || span.thread == main_;
-    if (span.kind != Host::kNamed || !ours || span.start < told || span.end > launched) continue;
+    if (span.kind != Host::kNamed || !ours || span.start < counted_to || span.end > launched)
+      continue;
     times[trace_.names[static_cast<std::size_t>(span.number)]] += span.end - span.start;
-    told = span.end;
+    counted_to = span.end;
   }
   for (const auto& [name, time] : times) step.by_host.emplace_back(name, seconds(time));
   std::ranges::stable_sort(step.by_host, std::greater<>(),

@@ -91,6 +91,8 @@ void complete(TracedMessage& message, const TracedMessage& other) {
   if (!message.dtype) message.dtype = other.dtype;
 }
 
+// Returns the message of a collective: `own`, the kernel's if it has one, with gaps filled from the
+// calls around the launch.
 TracedMessage message_at(const Trace& trace, const SpanIndex& calls, const Item& item,
                          const TracedMessage* own) {
   TracedMessage message = own != nullptr ? *own : TracedMessage{};

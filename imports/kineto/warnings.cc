@@ -121,18 +121,18 @@ void warn_of_idling(const Step& step, std::vector<std::string>& warnings) {
 void warn_of_time_between(const Step& step, std::vector<std::string>& warnings) {
   constexpr double kMuch = 0.02;
   if (step.between <= kMuch * step.gpu) return;
-  std::string told;
+  std::string causes;
   constexpr std::size_t kMost = 3;
   for (std::size_t i = 0; i < std::min(kMost, step.by_host.size()); ++i) {
-    told += (i > 0 ? ", " : "") + step.by_host[i].first + " " + in_ms(step.by_host[i].second);
+    causes += (i > 0 ? ", " : "") + step.by_host[i].first + " " + in_ms(step.by_host[i].second);
   }
-  if (told.empty()) {
-    told =
+  if (causes.empty()) {
+    causes =
         "data loading, .item(), logs, an evaluation or a checkpoint, which the trace does not name";
   }
   warnings.push_back("between two steps pass " + in_ms(step.between) + " of the " +
                      in_ms(step.gpu) + ", and nothing runs on the device for " +
-                     in_ms(step.between_idle) + " of them: " + told +
+                     in_ms(step.between_idle) + " of them: " + causes +
                      "; no faster network shortens that");
 }
 

@@ -24,8 +24,8 @@ class WholeSizes {
       : trace_(trace), groups_(groups), parallel_(parallel), stage_(stage), whole_(whole) {
     for (std::size_t i = 0; i < whole_.step.exchanges.size(); ++i) {
       // A loss is averaged between passes.
-      const bool told = whole_.sent[i].engine || whole_.sent[i].behind;
-      if (told && is_first_level(whole_.step.exchanges[i])) exchanges_.push_back(i);
+      const bool of_gradients = whole_.sent[i].engine || whole_.sent[i].behind;
+      if (of_gradients && is_first_level(whole_.step.exchanges[i])) exchanges_.push_back(i);
     }
   }
 
@@ -128,7 +128,7 @@ class WholeSizes {
     return elements / std::max(1, whole_.exchanging_passes);
   }
 
-  std::int64_t told() const {
+  std::int64_t in_gradients() const {
     std::int64_t elements = 0;
     for (const Gradient& gradient : whole_.step.gradients) elements += gradient.elements;
     return elements;
@@ -138,7 +138,7 @@ class WholeSizes {
   // tensor group hold together.
   void cut_by_tensor() {
     const std::int64_t all = carried(false) + carried(true);
-    if (parallel_.tensor == 1 || all == 0 || told() <= all) return;
+    if (parallel_.tensor == 1 || all == 0 || in_gradients() <= all) return;
     std::int64_t cut = 0;
     const auto is_cut = [&](const Gradient& gradient) {
       return gradient.shape.size() > 1 && gradient.elements % parallel_.tensor == 0;
@@ -159,7 +159,7 @@ class WholeSizes {
   void find_experts() {
     const std::int64_t most = carried(true);
     if (most == 0) return;
-    const std::int64_t least = told() - carried(false);
+    const std::int64_t least = in_gradients() - carried(false);
     constexpr std::size_t kMostShapes = 16;
     std::map<std::vector<std::int64_t>, std::int64_t> shapes;
     for (const Gradient& gradient : whole_.step.gradients) {
