@@ -250,6 +250,7 @@ SYNCLINE_HOST_DEVICE inline EndPair end_of_moments(const BatchNorm& norm, const 
   return end;
 }
 
+// Returns both sums of one channel over the tiles of one part.
 SYNCLINE_HOST_DEVICE inline EndPair end_of_sums(const BatchNorm& norm, const BatchNormGrid& grid,
                                                 int channel, int part) {
   EndPair end = {0, 0};

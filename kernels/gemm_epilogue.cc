@@ -261,14 +261,16 @@ Status first_algorithm(cublasLtHandle_t handle, const GemmLayout& layout,
   int answers = 0;
   if (status.ok()) {
     const std::string call = "cublasLtMatmulAlgoGetHeuristic(" + text_of(layout) + ")";
-    auto told = lt.heuristic(handle, descriptors.product, descriptors.a, descriptors.b,
-                             descriptors.d, descriptors.d, preference, 1, &answer, &answers);
-    if (told == CUBLAS_STATUS_SUCCESS && answers > 0) told = answer.state;
-    if (told == CUBLAS_STATUS_NOT_SUPPORTED || (told == CUBLAS_STATUS_SUCCESS && answers == 0)) {
+    auto answer_status =
+        lt.heuristic(handle, descriptors.product, descriptors.a, descriptors.b, descriptors.d,
+                     descriptors.d, preference, 1, &answer, &answers);
+    if (answer_status == CUBLAS_STATUS_SUCCESS && answers > 0) answer_status = answer.state;
+    if (answer_status == CUBLAS_STATUS_NOT_SUPPORTED ||
+        (answer_status == CUBLAS_STATUS_SUCCESS && answers == 0)) {
       status = failure(call + ": no kernel of cublasLt does this within " +
                        std::to_string(workspace_bytes) + " bytes of workspace");
     } else {
-      status = lt_status(told, call);
+      status = lt_status(answer_status, call);
     }
   }
   lt.preference_destroy(preference);
