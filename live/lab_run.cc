@@ -161,11 +161,11 @@ class Networks {
  private:
   // Does the work in a child process inside that network. Its output on failure becomes the error.
   void child(int where, const std::string& what, const std::function<void()>& work) const {
-    Pipe said = make_pipe();
+    Pipe output = make_pipe();
     const pid_t pid = ::fork();
     if (pid == 0) {
-      ::dup2(said.write.fd(), STDERR_FILENO);
-      ::dup2(said.write.fd(), STDOUT_FILENO);
+      ::dup2(output.write.fd(), STDERR_FILENO);
+      ::dup2(output.write.fd(), STDOUT_FILENO);
       int code = 0;
       try {
         enter(at(where));
@@ -178,8 +178,8 @@ class Networks {
       ::_exit(code);
     }
     if (pid < 0) refused("fork");
-    said.write = Descriptor();
-    const std::string text = all_of(said.read.fd());
+    output.write = Descriptor();
+    const std::string text = all_of(output.read.fd());
     int status = 0;
     while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
@@ -332,16 +332,16 @@ JobEnd from_json(const PlainJson& json) {
   if (::poll(&gone, 1, 0) != 0) ::_exit(1);  // died before PR_SET_PDEATHSIG
   ::setpgid(0, 0);                           // the caller passes on the terminal's Ctrl-C, once
   answer.read = Descriptor();
-  PlainJson said;
+  PlainJson result;
   try {
-    said = to_json(in_the_lab(run));
+    result = to_json(in_the_lab(run));
   } catch (const InputError& error) {
-    said["input"] = error.what();
+    result["input"] = error.what();
   } catch (const std::exception& error) {
-    said["machine"] = error.what();
+    result["machine"] = error.what();
   }
   // The words of a command line need not be UTF-8.
-  const std::string text = said.dump(-1, ' ', false, PlainJson::error_handler_t::replace);
+  const std::string text = result.dump(-1, ' ', false, PlainJson::error_handler_t::replace);
   [[maybe_unused]] const auto written = ::write(answer.write.fd(), text.data(), text.size());
   ::_exit(0);
 }
@@ -370,11 +370,12 @@ JobEnd run_lab(const LabRun& run) {
   if (keeper == 0) keep(run, alive, answer);
   answer.write = Descriptor();
   wait_for(keeper, signals);
-  const PlainJson said = PlainJson::parse(all_of(answer.read.fd()), nullptr, false);
-  if (said.is_discarded()) throw MachineError("lab: its keeper was killed, and every rank with it");
-  if (said.contains("input")) throw InputError(said.at("input"));
-  if (said.contains("machine")) throw MachineError(said.at("machine"));
-  return from_json(said);
+  const PlainJson result = PlainJson::parse(all_of(answer.read.fd()), nullptr, false);
+  if (result.is_discarded())
+    throw MachineError("lab: its keeper was killed, and every rank with it");
+  if (result.contains("input")) throw InputError(result.at("input"));
+  if (result.contains("machine")) throw MachineError(result.at("machine"));
+  return from_json(result);
 }
 
 }  // namespace syncline::live

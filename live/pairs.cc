@@ -11,9 +11,9 @@ namespace {
 
 // Returns the ends that a rank gave to the others: its listener, and one for each call to a rank
 // below it.
-std::vector<std::string> ends_of(std::size_t rank, const std::string& told,
+std::vector<std::string> ends_of(std::size_t rank, const std::string& text,
                                  const ControlChannel& channel) {
-  std::istringstream words(told);
+  std::istringstream words(text);
   std::vector<std::string> ends{std::istream_iterator<std::string>(words), {}};
   if (ends.size() == rank + 1 && port_in(ends.front()) != 0) return ends;
   channel.broken_by(static_cast<int>(rank),
@@ -41,14 +41,14 @@ std::vector<Socket> connect_pairs(ControlChannel& channel) {
   const auto ranks = static_cast<std::size_t>(channel.ranks());
   const Socket listener = listen_on(channel.own_address(), 0);
   std::vector<Socket> pairs(ranks);
-  std::string told = own_end(listener.fd());
+  std::string own_ends = own_end(listener.fd());
   for (std::size_t rank = 0; rank < own; ++rank) {
     pairs[rank] = bind_socket(channel.own_address(), 0);
-    told += " " + own_end(pairs[rank].fd());
+    own_ends += " " + own_end(pairs[rank].fd());
   }
 
   const auto deadline = LiveClock::now() + channel.timeout();
-  const auto all = channel.gather(told);
+  const auto all = channel.gather(own_ends);
   std::map<std::string, std::size_t> callers;  // by the end that they call from
   for (std::size_t rank = own + 1; rank < ranks; ++rank) {
     callers[ends_of(rank, all[rank], channel)[own + 1]] = rank;
