@@ -176,18 +176,18 @@ std::string judgement(const std::vector<calibrate::BesideOthers>& rows, const st
 // Adds each table's rows compared with those of other networks of such nodes.
 void add_beside(const calibrate::LogCalibration& calibration, std::vector<std::string>& facts) {
   for (std::size_t t = 0; t < calibration.fitted.size(); ++t) {
-    std::vector<std::string> told;
+    std::vector<std::string> sizes;
     std::vector<calibrate::BesideOthers> rows;
     for (const calibrate::BesideOthers& row : calibration.beside) {
       if (row.table != t) continue;
       rows.push_back(row);
-      told.push_back(bytes_text(row.bytes) + " takes " + short_speedup_text(row.longer) +
-                     " (slower than " + share(row.slower_than) + ")");
+      sizes.push_back(bytes_text(row.bytes) + " takes " + short_speedup_text(row.longer) +
+                      " (slower than " + share(row.slower_than) + ")");
     }
     if (rows.empty()) continue;
     facts.push_back(
         heading(calibration.fitted[t]) + ", beside networks of " + one_line(calibration.node) +
-        " and the like, their median as 1: " + join_and(told) + ": " +
+        " and the like, their median as 1: " + join_and(sizes) + ": " +
         judgement(rows, calibration.fitted[t].nodes > 1 ? causes_between_nodes(calibration)
                                                         : kCausesInside) +
         ".");

@@ -46,8 +46,9 @@ std::string draw_plot(const std::string& text, const Screen& screen) {
   const std::size_t end = std::min(text.find('\n', axis), text.size());
   const std::size_t taken = end - begin;
   if (taken > screen.width) {
-    const std::string told = "A plot is left out: it takes " + std::to_string(taken) + " columns.";
-    return paint(told, Tone::kFaint, screen) + "\n";
+    const std::string notice =
+        "A plot is left out: it takes " + std::to_string(taken) + " columns.";
+    return paint(notice, Tone::kFaint, screen) + "\n";
   }
   return text.substr(0, end) + "\n" +
          wrapped_lines(text.substr(std::min(end + 1, text.size())), screen.width);

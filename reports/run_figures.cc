@@ -166,13 +166,13 @@ using Along = std::vector<std::pair<double, std::size_t>>;
 template <typename Of>
 void add_lines(chart::Figure& figure, const measure::Report& report, const Swept& all,
                const Along& line, Of value_of) {
-  const auto told = chosen(report, all, kToldApart);
+  const auto coloured = chosen(report, all, kToldApart);
   const auto shown = chosen(report, all, kLines);
-  const bool bands = told.size() <= 3;
+  const bool bands = coloured.size() <= 3;
   std::vector<chart::Series> faint;
   int colour = 0;
   for (const auto& name : shown) {
-    const bool clear = std::find(told.begin(), told.end(), name) != told.end();
+    const bool clear = std::find(coloured.begin(), coloured.end(), name) != coloured.end();
     chart::Series series;
     series.name = one_line(name);
     series.colour = clear ? colour++ : chart::kGrey;
@@ -190,7 +190,7 @@ void add_lines(chart::Figure& figure, const measure::Report& report, const Swept
   }
   if (!faint.empty()) {
     figure.note +=
-        " Named are " + std::to_string(told.size()) + " of " +
+        " Named are " + std::to_string(coloured.size()) + " of " +
         std::to_string(all.strategies.size()) + " strategies, the fastest and the baseline; " +
         (shown.size() < all.strategies.size() ? std::to_string(faint.size()) +
                                                     " others are thin and grey, the rest is "

@@ -111,8 +111,8 @@ Cell rounding_cell(double percent) {
 
 // Returns a cell with the interval, empty if it is unknown.
 Cell known(const measure::Interval& ends) {
-  const bool told = ends.low > 0 && std::isfinite(ends.low) && std::isfinite(ends.high);
-  return told ? Cell(ends) : Cell();
+  const bool is_known = ends.low > 0 && std::isfinite(ends.low) && std::isfinite(ends.high);
+  return is_known ? Cell(ends) : Cell();
 }
 
 using RowField = Field<measure::Row>;

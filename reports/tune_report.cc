@@ -407,8 +407,8 @@ std::string source_sentence(const tune::Tuning& tuning) {
 
 // Returns the strategies of the scenario that do not fit; other sentences name those that do.
 std::string memory_verdict(const tune::Tuning& tuning) {
-  const bool told = !tuning.fits && tuning.alternatives.size() < 2;
-  if (tuning.shortage.empty() || told) return "";
+  const bool in_other_sentences = !tuning.fits && tuning.alternatives.size() < 2;
+  if (tuning.shortage.empty() || in_other_sentences) return "";
   return "Does not fit: " + tuning.shortage.lacking() + ".";
 }
 
@@ -452,8 +452,8 @@ Page brief_of(const tune::Tuning& tuning) {
   page.add(memory_verdict(tuning));
   constexpr int kHowFast = 2;
   std::vector<std::string> left_out{"accuracy"};
-  const bool told = !tuning.shortage.empty() || !tuning.schemes.empty();
-  if (!told) left_out.emplace_back("memory\nper GPU");
+  const bool memory_matters = !tuning.shortage.empty() || !tuning.schemes.empty();
+  if (!memory_matters) left_out.emplace_back("memory\nper GPU");
   Table table = narrowed(alternatives_of(tuning), kHowFast, left_out);
   for (auto& line : table.lines) line.rule_before = false;
   page.add(table);

@@ -232,9 +232,9 @@ void add_confirmation(const tune::Tuning& tuning, Sentences& sentences) {
 
 void add_training(const tune::Tuning& tuning, Sentences& sentences) {
   const auto& tuned = tuning.tuned;
-  const bool said =
+  const bool in_first_lines =
       training_of_best(tuning) != measure::TrainingChange::kSame;  // in the first lines
-  if (said || !input::changes_training(tuned.winner().strategy)) return;
+  if (in_first_lines || !input::changes_training(tuned.winner().strategy)) return;
   std::string text = quoted_name(tuned.winner().strategy.name) +
                      " changes the training; the effect on accuracy is not predicted.";
   for (const auto& ranked : tuned.ranking) {

@@ -354,13 +354,13 @@ std::string lead_clause(const Study& study, const Lead& lead, bool opening) {
 
 std::string leads_sentence(const Study& study) {
   const std::vector<Lead> leads = leads_of(study);
-  const std::size_t told = leads.size() > kListedGroups ? kListedGroups : leads.size();
+  const std::size_t shown = leads.size() > kListedGroups ? kListedGroups : leads.size();
   Names clauses;
-  for (std::size_t i = 0; i < told; ++i) {
+  for (std::size_t i = 0; i < shown; ++i) {
     clauses.push_back(lead_clause(study, leads[i], clauses.empty()));
   }
   std::size_t rest = 0;
-  for (std::size_t i = told; i < leads.size(); ++i) rest += leads[i].outcome.places.size();
+  for (std::size_t i = shown; i < leads.size(); ++i) rest += leads[i].outcome.places.size();
   if (rest > 0) {
     clauses.push_back("see the table for the other " + plural(rest, "sweep point"));
   }

@@ -67,9 +67,9 @@ DrawnPart legend_svg(const Figure& figure, const PlotLayout& at, double above) {
   for (const auto& rule : figure.rules) {
     rows.put(rule.name, "<path class=\"" + line_class(rule.colour, true) + "\" d=\"M0 0h22\"/>");
   }
-  std::set<std::string> told;  // several stretches may have the same name
+  std::set<std::string> named;  // several stretches may have the same name
   for (const auto& stretch : figure.stretches) {
-    if (!told.insert(stretch.name).second) continue;
+    if (!named.insert(stretch.name).second) continue;
     rows.put(stretch.name, "<rect class=\"band " + colour_class("c", stretch.colour) +
                                "\" y=\"-6\" width=\"22\" height=\"12\"/>");
   }

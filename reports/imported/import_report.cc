@@ -80,13 +80,13 @@ std::string facts(const ImportedJob& job) {
   const std::string own = job::own_collectives(*step);
   if (!own.empty() && !whole)
     text += "  job        not plain data-parallel: " + own + " per step of its own\n";
-  const Bytes told = job::gradient_bytes(*step);
+  const Bytes listed = job::gradient_bytes(*step);
   const Bytes sent = bucket_bytes(*step);
-  text += "  gradients  " + count_text(step->gradients.size()) + ", " + bytes_text(told);
+  text += "  gradients  " + count_text(step->gradients.size()) + ", " + bytes_text(listed);
   const std::string verb = whole ? "; summed " : "; all-reduced ";
   if (sent > 0) text += verb + bytes_text(sent);
   // Shards are padded, and sums may be in another format.
-  text += sent > 0 && sent != told && !whole ? ": they do not match\n" : "\n";
+  text += sent > 0 && sent != listed && !whole ? ": they do not match\n" : "\n";
   if (!job.imported.rule.words.empty()) {
     text += "  buckets    " + job.imported.rule.words + "\n";
     for (const auto& other : job.imported.rule.others) text += "             " + other + "\n";
@@ -341,8 +341,8 @@ Answer answer_of(const ImportedJob& job) {
   // The scenario's own notes have headings of their own.
   std::vector<std::string> warnings = job.evaluated.warnings;
   std::erase_if(warnings, [&](const std::string& warning) {
-    const auto in = [&](const std::vector<std::string>& said) {
-      return std::find(said.begin(), said.end(), warning) != said.end();
+    const auto in = [&](const std::vector<std::string>& others) {
+      return std::find(others.begin(), others.end(), warning) != others.end();
     };
     return in(job.observed.warnings) || in(job.imported.assumed);
   });
