@@ -441,11 +441,11 @@ void set_node(LogCalibration& calibration, const std::vector<cost::MeasuredTable
       collective::Collective asked{
           *own->kind, nullptr, collective::world_group(cluster.ranks()), row.bytes / 4, 4, 0, {}};
       collective::choose_algorithm(asked, collective::kNcclName, cluster);
-      const std::optional<CollectiveTime> said = model.time(asked);
-      if (!said || said->spread <= 0) continue;
-      const double longer = row.measured / (said->time + cluster.collective_overhead);
+      const std::optional<CollectiveTime> predicted = model.time(asked);
+      if (!predicted || predicted->spread <= 0) continue;
+      const double longer = row.measured / (predicted->time + cluster.collective_overhead);
       calibration.beside.push_back(
-          {t, row.bytes, longer, normal_distribution(std::log(longer) / said->spread)});
+          {t, row.bytes, longer, normal_distribution(std::log(longer) / predicted->spread)});
     }
   }
 }

@@ -138,9 +138,9 @@ void add_rows(PriorUnit& unit, const cost::MeasuredTable& table, const Cluster& 
                                  {}};
     collective::choose_algorithm(asked, collective::kNcclName, cluster);
     const CollectiveTime answer = *model.time(asked);
-    const Seconds said = (answer.time + cluster.collective_overhead) / answer.stretch;
+    const Seconds predicted = (answer.time + cluster.collective_overhead) / answer.stretch;
     unit.rows[class_of(points[p].size)].push_back(
-        {static_cast<double>(points[p].size), std::log(points[p].time / said)});
+        {static_cast<double>(points[p].size), std::log(points[p].time / predicted)});
   }
 }
 

@@ -226,8 +226,8 @@ std::vector<Change> averaging_changes(const Strategy& strategy, const Scenario& 
 }
 
 // Returns changes of this kind in the keys of the strategy's dialect.
-std::vector<Change> said_changes(dialect::ChangeKind kind, const Scenario& scenario,
-                                 const Json& written) {
+std::vector<Change> framework_changes(dialect::ChangeKind kind, const Scenario& scenario,
+                                      const Json& written) {
   std::vector<Change> candidates;
   const dialect::Dialect* dialect = dialect::find_dialect(written.value("dialect", ""));
   if (dialect == nullptr || dialect->changes == nullptr) return candidates;
@@ -378,7 +378,7 @@ std::vector<Change> training_changes(const Scenario& scenario, const Strategy& s
   for (const auto& [kind, ours] : training_candidates(scenario, strategy)) {
     if (ours.empty()) continue;  // used up, or of no use here
     if (!strategy.dialect.empty() && written != nullptr) {
-      std::ranges::move(said_changes(kind, scenario, *written), std::back_inserter(changes));
+      std::ranges::move(framework_changes(kind, scenario, *written), std::back_inserter(changes));
     }
     changes.insert(changes.end(), ours.begin(), ours.end());
   }
@@ -452,9 +452,9 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
   for (const auto& [kind, candidates] : all_candidates(scenario, strategy)) {
     double least = least_percent;
     if (!strategy.dialect.empty() && written != nullptr) {
-      if (auto said = best_of(said_changes(kind, scenario, *written), least)) {
-        least += said->gain_percent;
-        advice.push_back(std::move(*said));
+      if (auto change = best_of(framework_changes(kind, scenario, *written), least)) {
+        least += change->gain_percent;
+        advice.push_back(std::move(*change));
       }
     }
     auto ours = best_of(candidates, least);

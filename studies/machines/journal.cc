@@ -47,10 +47,10 @@ Line line_in(std::string text) {
   line.summed = text.compare(cut, kSumBegins.size(), kSumBegins) == 0;
   if (line.summed) {
     const bool ends = text.ends_with(kSumEnds);
-    const std::string said = text.substr(cut + kSumBegins.size(), sum);
+    const std::string written_sum = text.substr(cut + kSumBegins.size(), sum);
     text.resize(cut);
     text += '}';
-    if (!ends || fingerprint(text) != said) return line;
+    if (!ends || fingerprint(text) != written_sum) return line;
   }
   auto parsed = json_in(text);
   if (parsed && parsed->is_object()) line.object = std::move(*parsed);

@@ -78,12 +78,12 @@ class FitSearch {
       if (recompute < least || (recompute > least && !may_.recompute)) continue;
       scenario.workload.recompute = recompute;
       Json keys = workload;
-      std::vector<std::string> said = changes;
+      std::vector<std::string> all_changes = changes;
       if (recompute > least) {
         keys["activation_checkpointing"] = word;
-        said.insert(said.begin(), std::string(word) + " recomputation");
+        all_changes.insert(all_changes.begin(), std::string(word) + " recomputation");
       }
-      if (take(scenario, keys, said, own, schemes)) return true;
+      if (take(scenario, keys, all_changes, own, schemes)) return true;
     }
     return false;
   }

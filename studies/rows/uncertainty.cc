@@ -195,9 +195,9 @@ double hosted(const Scenario& scenario, Seconds launch) {
   const Workload& workload = scenario.workload;
   Device device = scenario.cluster.device;
   if (device.launch != hardware::kLaunch || device.flops == 0 || device.memory == 0) return 1;
-  const Seconds said = operators::evaluate_operators(workload.operators, device).all();
+  const Seconds predicted = operators::evaluate_operators(workload.operators, device).all();
   device.launch = launch;
-  return operators::evaluate_operators(workload.operators, device).all() / said;
+  return operators::evaluate_operators(workload.operators, device).all() / predicted;
 }
 
 // Returns the likely time of computation at one end, over the predicted one.

@@ -20,12 +20,13 @@ void calibrate_study(const input::Document& document, const Scenario& scenario,
                      const ExecutorFactory& factory, const std::function<bool()>& interrupted,
                      Report& report);
 
-// A document with its calibration's fitted values in place, those of the first sweep point, and how
-// well they are known; without a calibration unchanged.
 struct Calibrated {
   input::Document document;
   FitErrors fit_errors;
 };
+
+// Returns the document with its calibration's fitted values at the first sweep point in place, and
+// their errors; the unchanged document if it has no calibration.
 Calibrated calibrated(const input::Document& document);
 
 // Returns the fitted figures of the ports between nodes; nullopt if the fit is of something else.

@@ -45,14 +45,14 @@ class Finder {
     const auto today = settings_.settable(baseline_, {});
     add(baseline_, TrainingChange::kSame, tuned_.baseline.metrics.step_time,
         {{}, "", today ? today->written : std::nullopt});
-    const auto said = add_same(emitted);
+    const auto emitted_same = add_same(emitted);
     add_outside();
     add_schemes();
     std::vector<Strategy> same;
     for (std::size_t i = 1; i < list_.size(); ++i) same.push_back(list_[i].strategy);
     const auto first = static_cast<std::ptrdiff_t>(list_.size());
     const bool waits = measure::waits_for_network(best_same().metrics);
-    for (const TrainingWay& way : ways.find(said, same, waits)) add_best(way);
+    for (const TrainingWay& way : ways.find(emitted_same, same, waits)) add_best(way);
     std::stable_sort(list_.begin() + first, list_.end(), goes_first);
     compare();
     add_published();
@@ -70,22 +70,22 @@ class Finder {
           settings_.settable_or_unsaid(same.strategy));
       return emitted;
     }
-    const auto said = settings_.find_words(same.strategy, emitted);
-    const bool exact = said && said->exact && !settings_.by_file();
-    const auto set = exact
-                         ? Settable{same.strategy, setting_text(*settings_.dialect(), *said), said}
-                         : settings_.settable_or_unsaid(same.strategy);
+    const auto words = settings_.find_words(same.strategy, emitted);
+    const bool exact = words && words->exact && !settings_.by_file();
+    const auto set =
+        exact ? Settable{same.strategy, setting_text(*settings_.dialect(), *words), words}
+              : settings_.settable_or_unsaid(same.strategy);
     add(same.strategy, TrainingChange::kSame, same.metrics.step_time, set);
-    if (said && !said->exact) add_nearest(same.strategy, *said);
-    return said;
+    if (words && !words->exact) add_nearest(same.strategy, *words);
+    return words;
   }
 
   // Adds the best that the framework says, if it fits or the exact one does not.
-  void add_nearest(const Strategy& same, const Emitted& said) {
-    if (settings_.trains_otherwise(said.strategy)) return;
-    if (settings_.by_file() && !settings_.settable(said.strategy, {})) return;
+  void add_nearest(const Strategy& same, const Emitted& emitted) {
+    if (settings_.trains_otherwise(emitted.strategy)) return;
+    if (settings_.by_file() && !settings_.settable(emitted.strategy, {})) return;
     const dialect::Dialect& dialect = *settings_.dialect();
-    Strategy nearest = said.strategy;
+    Strategy nearest = emitted.strategy;
     nearest.name = "the best in " + std::string(dialect.name);
     const Seconds step = evaluator_.step_time(nearest);
     const auto fits = [&](const Strategy& own) {
@@ -97,7 +97,7 @@ class Finder {
     const dialect::Dialect* asked = settings_.asked();
     const bool other = asked != nullptr && asked->name != baseline_.dialect;
     if (!other && step > tuned_.baseline.metrics.step_time * (1 - kTold)) return;
-    add(nearest, TrainingChange::kSame, step, {nearest, setting_text(dialect, said), said});
+    add(nearest, TrainingChange::kSame, step, {nearest, setting_text(dialect, emitted), emitted});
   }
 
   // Adds other schemes that gain 1 % over the baseline, or fit if it does not. Among equally fast
@@ -148,21 +148,23 @@ class Finder {
     return before && !settings_.trains_otherwise(before->strategy) ? *before : tuned_.baseline;
   }
 
-  // Adds the best that the framework can be told, and a file's of ours if it gains clearly more.
+  // Adds the way's best choice by the framework's settings, and its best by a file of ours if it
+  // gains clearly more.
   void add_best(const TrainingWay& way) {
-    std::optional<Settable> told, otherwise;
+    std::optional<Settable> in_framework, otherwise;
     for (Settable set : way.choices) {
       set.step = evaluator_.step_time(set.strategy);
       set.fits = measure::memory_of(scenario_, set.strategy).fits();
-      auto& best = set.written ? told : otherwise;
+      auto& best = set.written ? in_framework : otherwise;
       const bool named = best && settings_.is_winner(best->strategy);
       if (!best || (!named && worth_more(set, *best))) best = std::move(set);
     }
-    if (told && otherwise && !settings_.is_winner(otherwise->strategy) &&
-        told->fits >= otherwise->fits && otherwise->step > told->step * (1 - kClearGain)) {
+    if (in_framework && otherwise && !settings_.is_winner(otherwise->strategy) &&
+        in_framework->fits >= otherwise->fits &&
+        otherwise->step > in_framework->step * (1 - kClearGain)) {
       otherwise.reset();
     }
-    for (const auto& best : {told, otherwise}) {
+    for (const auto& best : {in_framework, otherwise}) {
       if (!best) continue;
       add(best->strategy, measure::training_beside(best->strategy, baseline_), best->step, *best);
       list_.back().plain = way.choices.front().strategy.name;

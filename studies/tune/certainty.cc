@@ -108,30 +108,30 @@ Race race_of(Seconds best, const Sensitivity& best_sensitivity, Seconds rival,
 }
 
 // Returns the deviation of the lead's mean after a measurement: the uncertainty that it removes.
-double told_by(const Race& now, const Race& after) {
+double removed_deviation(const Race& now, const Race& after) {
   return std::sqrt(
       std::max(0.0, now.deviation * now.deviation - after.deviation * after.deviation));
 }
 
 // Returns the expected saving of that measurement.
 double saved_by(const Race& now, const Race& after) {
-  const double told = told_by(now, after);
-  if (told <= 0) return 0;
-  const double z = now.lead / told;
+  const double removed = removed_deviation(now, after);
+  if (removed <= 0) return 0;
+  const double z = now.lead / removed;
   const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
-  return told * density - now.lead * normal_distribution(-z);
+  return removed * density - now.lead * normal_distribution(-z);
 }
 
 // Returns the chance that the leader after the measurement is faster, over all its outcomes.
 double chance_after(const Race& now, const Race& after) {
-  const double told = told_by(now, after);
+  const double removed = removed_deviation(now, after);
   constexpr int kPlaces = 41;
   constexpr double kReach = 4;
   double sum = 0, weight = 0;
   for (int i = 0; i < kPlaces; ++i) {
     const double z = kReach * (2.0 * i / (kPlaces - 1) - 1);
     const double density = std::exp(-z * z / 2);
-    const double lead = std::fabs(now.lead + z * told);
+    const double lead = std::fabs(now.lead + z * removed);
     sum += density * (after.deviation > 0 ? normal_distribution(lead / after.deviation) : 1);
     weight += density;
   }

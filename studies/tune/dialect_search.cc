@@ -316,24 +316,25 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner, con
     // Other configurations may still be possible.
   }
   // If exact, only settings that the winner leaves open are searched.
-  const Tried* said = exact ? &search.best(configs, false) : nullptr;
-  if (said == nullptr || has_private(said->config)) {
+  const Tried* best_tried = exact ? &search.best(configs, false) : nullptr;
+  if (best_tried == nullptr || has_private(best_tried->config)) {
     const auto others = dialect.candidates == nullptr
                             ? std::vector{dialect::least_config(dialect)}
                             : dialect.candidates(winner, scenario.workload, exchanging(scenario),
                                                  partitions_of(evaluator));
     for (const Json& other : others) configs.push_back(beside_own(other, own));
     if (own.is_object()) configs.push_back(own);
-    said = &search.best(std::move(configs), true);
+    best_tried = &search.best(std::move(configs), true);
   }
   // The framework may have its own keys: search from the job's configuration as well.
   ConfigSearch around(dialect, winner, own, evaluator, algorithm);
   if (exact && own.is_object()) {
-    if (const Tried* other = around.best_from(own); other != nullptr && gains(*other, *said)) {
-      said = other;
+    if (const Tried* other = around.best_from(own);
+        other != nullptr && gains(*other, *best_tried)) {
+      best_tried = other;
     }
   }
-  const Tried& found = *said;
+  const Tried& found = *best_tried;
   Emitted best;
   best.config = found.config;
   best.strategy = found.strategy;

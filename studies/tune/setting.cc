@@ -112,9 +112,9 @@ std::optional<Settable> SettingWriter::set_as_said(const Strategy& strategy) con
     if (!config->algorithm.empty() && config->setting.empty()) return std::nullopt;
     // A codec that encodes nothing here is expressed by leaving it out.
     if (trains_otherwise(strategy) != trains_otherwise(config->strategy)) return std::nullopt;
-    Strategy said = is_given(strategy) ? strategy : config->strategy;
-    said.name = strategy.name;
-    return set_by(*dialect_, said, config->config);
+    Strategy expressed = is_given(strategy) ? strategy : config->strategy;
+    expressed.name = strategy.name;
+    return set_by(*dialect_, expressed, config->config);
   } catch (const InputError&) {
     return std::nullopt;  // the framework refuses whatever might say it
   }
@@ -148,9 +148,9 @@ Settable SettingWriter::applied(const Strategy& strategy) const {
 
 Settable SettingWriter::settable_or_unsaid(const Strategy& strategy) const {
   if (auto set = settable(strategy, {})) return *set;
-  const std::string unsaid =
+  const std::string explanation =
       dialect_ == nullptr ? "" : "cannot be written in " + std::string(dialect_->name);
-  return {strategy, unsaid, {}};
+  return {strategy, explanation, {}};
 }
 
 std::optional<Emitted> SettingWriter::find_words(const Strategy& strategy,

@@ -66,16 +66,17 @@ class Tuner {
   // Puts the framework's strategy in place of the best, ahead of all that take longer.
   void prefer_framework() {
     if (!options_.in_framework) return;
-    const auto said = options_.in_framework(tuned_.winner().strategy);
-    if (!said) return;
+    const auto framework_strategy = options_.in_framework(tuned_.winner().strategy);
+    if (!framework_strategy) return;
     const std::vector<Ranked> found = std::move(tuned_.ranking);
-    tuned_.ranking = {evaluated(*said, FusionKind::kBase)};
+    tuned_.ranking = {evaluated(*framework_strategy, FusionKind::kBase)};
     if (found.front().metrics.step_time < tuned_.winner().metrics.step_time) {
       tuned_.outside = found.front();
     }
     for (const Ranked& ranked : found) add_slower(ranked, tuned_);
-    auto& best_so = input::changes_training(*said) ? tuned_.best_changed : tuned_.best_as_before;
-    best_so = tuned_.winner();
+    auto& best_of_kind =
+        input::changes_training(*framework_strategy) ? tuned_.best_changed : tuned_.best_as_before;
+    best_of_kind = tuned_.winner();
   }
 
   // Puts another scheme ahead of a winner that does not fit, or takes clearly longer.
@@ -105,8 +106,9 @@ class Tuner {
         scenario_, ranked.strategy, ranked.metrics.step_time, evaluator_.cache());
   }
 
-  // Compares the winner with the best contiguous fusion with its knobs on one stream, which the
-  // dynamic programme finds, and with the bound that no fusion and no stream goes below.
+  // Sets the optimum, by the dynamic programme's best contiguous fusion on one stream with the
+  // winner's other settings, and the lower bounds of all rows. No fusion or number of streams is
+  // faster than its bound.
   void grade() {
     Strategy one = tuned_.winner().strategy;
     if (one.overlap) one.streams = 1;

@@ -76,8 +76,8 @@ std::vector<TrainingWay> WayFinder::find(const std::optional<Emitted>& said,
     const bool averages = change.strategy.local_sgd.enabled;
     if (averages ? !search_.local_sgds.empty() : !search_.compressions.empty()) continue;
     change.strategy.name = way_words(change.strategy);
-    const bool told = dialect != nullptr && dialect->name == asked.dialect;
-    add_way(list, change.strategy, told ? change.config : Json(), false);
+    const bool same_framework = dialect != nullptr && dialect->name == asked.dialect;
+    add_way(list, change.strategy, same_framework ? change.config : Json(), false);
   }
   if (waits && search_.local_sgds.empty()) {
     if (auto outer = measure::outer_steps(scenario_, asked)) {

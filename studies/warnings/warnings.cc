@@ -89,9 +89,9 @@ std::string names_text(const std::vector<std::string>& names) {
 class StrategyWarnings {
  public:
   void add(const Strategy& strategy, const std::string& text) {
-    auto said = std::ranges::find(said_, text, &Said::first);
-    if (said == said_.end()) said = said_.insert(said, {text, {}});
-    said->second.push_back(strategy.name);
+    auto entry = std::ranges::find(said_, text, &Said::first);
+    if (entry == said_.end()) entry = said_.insert(entry, {text, {}});
+    entry->second.push_back(strategy.name);
   }
 
   void append_to(std::vector<std::string>& lines) const {
@@ -566,7 +566,7 @@ std::vector<std::string> warnings_of(
     const input::Document& document, const Scenario& scenario, const Sweep& sweep,
     const std::function<bool()>& interrupted,
     const std::function<void(std::size_t, std::size_t)>& progress) {
-  struct Said {
+  struct SeenLine {
     std::string form;
     std::string line;
     SweepPoint first;
@@ -574,25 +574,25 @@ std::vector<std::string> warnings_of(
     std::size_t points = 1;
     bool varies = false;  // its numbers vary
   };
-  std::vector<Said> said;
+  std::vector<SeenLine> seen;
   const input::Document each = without_sweep(document);
   const std::size_t points = sweep.size();
   for (std::size_t i = 0; i < points && !interrupted(); ++i) {
     const SweepPoint point = sweep.point(i);
     const Scenario here = point.empty() ? scenario : at_point(each, point);
-    std::vector<std::string> told = warnings_of(here);
+    std::vector<std::string> lines_here = warnings_of(here);
     const bool named_here = std::ranges::none_of(point, [](const auto& set) {
       return set.first == "cluster" || set.first == "cluster.node" ||
              set.first.starts_with("cluster.device");
     });
-    if (named_here) suspect_names(document, here, told);
-    for (const auto& line : told) {
+    if (named_here) suspect_names(document, here, lines_here);
+    for (const auto& line : lines_here) {
       const std::string form = without_numbers(line);
       // A form occurs several times at one point if strategies differ by a number in their names.
       const auto known = std::ranges::find_if(
-          said, [&](const Said& other) { return other.form == form && other.last != i; });
-      if (known == said.end()) {
-        said.push_back({form, line, point, i});
+          seen, [&](const SeenLine& other) { return other.form == form && other.last != i; });
+      if (known == seen.end()) {
+        seen.push_back({form, line, point, i});
         continue;
       }
       known->varies |= line != known->line;
@@ -607,7 +607,7 @@ std::vector<std::string> warnings_of(
   }
   if (auto line = named_hardware(document, scenario)) lines.push_back(std::move(*line));
   if (auto line = stretched_total(document)) lines.push_back(std::move(*line));
-  for (auto& warning : said) {
+  for (auto& warning : seen) {
     if (warning.points < points) {
       warning.line += " (at " + std::to_string(warning.points) + " of " + std::to_string(points) +
                       " sweep points, first at " + point_text(warning.first) + ")";
