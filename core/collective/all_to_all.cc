@@ -18,7 +18,8 @@ bool fits(CollectiveKind kind, int ranks) {
 
 int rounds_of(CollectiveKind kind) { return (scatters(kind) ? 1 : 0) + (gathers(kind) ? 1 : 0); }
 
-// Returns messages between any two members: the receiver's part to be summed, or the sender's sum.
+// Returns messages between any two members. `add`: each carries the receiver's part, to be summed;
+// otherwise the sender's summed part.
 Round between_all(int ranks, std::int64_t elements, bool add) {
   Round round;
   for (int from = 0; from < ranks; ++from) {
@@ -39,6 +40,7 @@ Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
 
 EdgeSets edges(CollectiveKind, int ranks) { return {edges_of(between_all(ranks, ranks, false))}; }
 
+// One stage: in all rounds each message carries a ranks-th of the payload.
 Stages stages(CollectiveKind kind, int ranks, std::int64_t) {
   return {{0, 1, 1.0 / ranks, rounds_of(kind)}};
 }

@@ -17,7 +17,8 @@ bool is_chain(CollectiveKind kind) {
 
 bool fits(CollectiveKind kind, int ranks) { return !is_chain(kind) || ranks <= kMaxChainRanks; }
 
-// Returns chunks; 1 for a message that is not passed on.
+// Returns the number of chunks that a chain passes on one after the other; 1 for two ranks and for
+// other kinds.
 std::int64_t chunks(CollectiveKind kind, int ranks, std::int64_t elements) {
   return is_chain(kind) && ranks > 2 ? pipeline_chunks(elements) : 1;
 }
@@ -93,6 +94,7 @@ Stages stages(CollectiveKind kind, int ranks, std::int64_t elements) {
     const std::int64_t count = chunks(kind, ranks, elements);
     return pipelined_stages(ranks - 1, count, 1.0 / static_cast<double>(count));
   }
+  // One stage: in all rounds each rank sends a ranks-th of the payload to the next.
   return {{0, 1, 1.0 / ranks, std::int64_t{laps(kind)} * (ranks - 1)}};
 }
 

@@ -37,6 +37,8 @@ EdgeSets edges(CollectiveKind kind, int ranks) {
   return sets;
 }
 
+// Each stage is one round of messages that carry the whole payload: {first set, last, fraction,
+// repeat}.
 Stages stages(CollectiveKind kind, int, std::int64_t) {
   if (gathers(kind) && spreads(kind)) return {{0, 1, 1.0, 1}, {1, 2, 1.0, 1}};
   return {{0, 1, 1.0, 1}};

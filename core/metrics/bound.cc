@@ -27,10 +27,11 @@ struct ModelWork {
   plan::OpId last_forward = -1;
 };
 
-// Returns the delay of the computation by an operation that is not the model's.
+// Returns the delay of the computation by an operation that is not the model's: the host's times
+// and copies of gradients. Copies of averaged parameters differ between fusions, so they are no
+// part of a bound.
 Seconds held_up(const plan::Plan& plan, const plan::Op& op) {
   if (!plan.computes(op.stream)) return 0;
-  // Another fusion copies averaged parameters in other parts.
   const auto* busy = std::get_if<plan::Busy>(&op.work);
   if (busy == nullptr) return 0;
   if (busy->reason == plan::Busy::Reason::kHost) return busy->seconds;

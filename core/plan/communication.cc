@@ -75,7 +75,8 @@ void split(Communication& communication, const Workload& workload, const Cluster
   }
 }
 
-// Adds parameters in their own buckets; those of the first groups stay gathered.
+// Adds parameters in their own buckets; those of the first groups stay gathered. Buckets that go in
+// turn are needed when the earliest of them and of the later ones is.
 void gather_apart(Communication& communication, const Workload& workload, const Cluster& cluster,
                   const Strategy& strategy) {
   const auto kept = in_groups(workload, strategy.gather_groups, index(strategy.traits.kept_groups));
