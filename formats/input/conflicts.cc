@@ -48,8 +48,8 @@ std::optional<Conflict> moved_idly(const Strategy& strategy) {
   return std::nullopt;
 }
 
-// Returns a conflict of gradients' knobs with LocalSGD, which sums no gradients, or only those of
-// its groups, and averages every parameter.
+// Returns a conflict of a knob with LocalSGD. Knobs of gradients' sums have no meaning without a
+// subgroup, which sums gradients; codecs that drop elements cannot average parameters.
 std::optional<Conflict> averaging_conflict(const Strategy& strategy) {
   if (!strategy.local_sgd.enabled) return std::nullopt;
   const compress::Codec* codec = codec_of(strategy);
