@@ -34,6 +34,7 @@ std::vector<std::string> put_suspicious(const Answer& answer, Page& page) {
 
 }  // namespace
 
+// The first sentence of the lead goes to the front, suspicious warnings before it, others last.
 Page whole_page(const Answer& answer) {
   Page page = answer.page();
   if (const auto lead = lead_of(answer); !lead.empty()) {
