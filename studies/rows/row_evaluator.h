@@ -77,8 +77,8 @@ struct TraceChoice {
   std::vector<int> ranks;  // empty: those that the executor shows by default
 };
 
-// Returns the workload and the timelines of the choice as a report without rows, named as `report`,
-// which is that of the scenario in `document`. Its fitted values apply.
+// Returns the workload and the timelines of the choice as a report without rows. `report`: of the
+// scenario in `document`; its name and fitted values are used.
 Report chosen_timelines(const input::Document& document, const TraceChoice& choice,
                         const ExecutorFactory& factory, const Report& report);
 
