@@ -70,8 +70,9 @@ struct Action {
   std::vector<CollectiveCall> calls = {};
 };
 
-// The host handles ("stages"): sparse rows, fp64 gradients that are not views, and parameters that
-// are averaged by an outer optimizer or during later steps. If the device averages parameters, only
+// Stores the regions of a rank's block and the actions of each operation. The host handles
+// ("stages") sparse rows and fp64 gradients that are not views. It also handles parameters that are
+// averaged by an outer optimizer or during later steps. If the device averages parameters, only
 // fp32 buckets are views, so that a mean is rounded once.
 //
 // A sparse codec's bucket also has the velocity and the residual of momentum correction. Each step
@@ -82,6 +83,17 @@ struct Action {
 //
 // Blocks of low precision are summed all to all: each member receives its part from all others,
 // sums the parts in rank order, rounds once, and sends the sum to all.
+//
+// Example: gradients a of 100 and b of 50 elements in one bucket of two ranks, by bytes of the
+// block:
+//
+//   fp32, a view     payload 0..600, values of the backward pass 768..1368
+//     backward       copy 768..1368 to 0
+//     all-reduce     150 numbers in fp32 at 0
+//   codec fp16       payload 0..300, a 512..912, b 1024..1224, their inputs 1280..1680, 1792..1992
+//     backward       copy 1280..1680 to 512, 1792..1992 to 1024
+//     encode         cast 100 numbers at 512 to 0, and 50 numbers at 1024 to 200
+//     all-reduce     150 numbers in fp16 at 0; then decode casts them back
 class MemoryPlan {
  public:
   // Alignment of regions in bytes, at which NCCL and vector loads are fastest.
@@ -95,12 +107,11 @@ class MemoryPlan {
     return actions_[static_cast<std::size_t>(op)];
   }
 
-  // Return, by bucket, layouts and payloads. Empty for a single rank.
+  // Returns, by bucket, the layouts and regions of payloads. Both are empty for a single rank.
   const std::vector<run::Payload>& layouts() const { return layouts_; }
   const std::vector<Region>& payloads() const { return payloads_; }
-  const std::vector<Region>& produced() const {
-    return produced_;
-  }  // views' values, which the backward pass copies
+  // Returns, by bucket, the values that the backward pass copies into a view; empty for others.
+  const std::vector<Region>& produced() const { return produced_; }
   // Momentum correction of a sparse codec's bucket; empty for other buckets.
   struct Waiting {
     Region velocity, residual;
@@ -119,7 +130,8 @@ class MemoryPlan {
   const std::vector<std::vector<Matrix>>& matrices() const { return matrices_; }
   // Returns, by bucket of block codecs, its numbers in fp32.
   const std::vector<Region>& rows() const { return rows_; }
-  // Return regions in fp32, by tensor, then by buffer.
+  // Returns regions in fp32, by tensor, then by buffer: gradients outside of views, and the inputs
+  // that the backward pass copies into them.
   const std::vector<Region>& gradients() const { return gradients_; }
   const std::vector<Region>& inputs() const { return inputs_; }
 

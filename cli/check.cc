@@ -53,15 +53,7 @@ reports::Page page_of(const Checked& checked) {
                      : doubtful        ? "correct, but doubtful"
                                        : "correct",
                      {reports::Listing{"text", contents(checked)}}};
-  std::vector<std::string> notes;
-  for (const auto& strategy : checked.scenario.strategies) {
-    const std::string who = "strategy '" + strategy.name + "'" +
-                            (strategy.dialect.empty() ? "" : " (" + strategy.dialect + ")") + ": ";
-    for (const auto& note : strategy.notes) {
-      if (!measure::tells_ignored(note)) notes.push_back(who + note);
-    }
-  }
-  page.add(reports::Items{"Notes:", std::move(notes)});
+  page.add(reports::Items{"Notes:", measure::strategy_notes(checked.scenario.strategies)});
   return page;
 }
 

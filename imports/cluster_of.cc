@@ -166,8 +166,8 @@ Json cluster_of(const Observed& observed, std::vector<std::string>& assumed) {
     if (observed.world_size > 1) {
       assumed.push_back("links as in " + std::string(node->summary) + " (" +
                         std::string(node->name) +
-                        "), where such a device usually stands; measure them (syncline calibrate) "
-                        "or give the cluster with --cluster FILE");
+                        "), the usual node of such a device; measure them (syncline calibrate) or "
+                        "give the cluster with --cluster FILE");
     }
   } else {
     cluster.update(unknown_links(shape, assumed));

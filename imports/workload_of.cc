@@ -247,7 +247,7 @@ bool rescale_times(const Observed& observed, const Step& step, const Device& dev
   if (observed.device.empty() || (device.name.empty() && !to)) {
     assumed.push_back((observed.device.empty() ? "the file does not tell on which device it ran"
                                                : "the cluster names no device") +
-                      std::string(": computation takes what it took" +
+                      std::string(", so computation takes as long as recorded" +
                                   (observed.device.empty() ? "" : " on " + observed.device)));
     return false;
   }

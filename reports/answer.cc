@@ -1,6 +1,7 @@
 #include "reports/answer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "formats/text/visible.h"
@@ -44,7 +45,14 @@ Page whole_page(const Answer& answer) {
     });
     page.blocks.insert(page.blocks.begin(), lead.front());
   }
-  page.add(Items{"Notes:", put_suspicious(answer, page)});
+  // Notes that the page ends with follow the answer's: one list.
+  Items notes{"Notes:", put_suspicious(answer, page)};
+  auto* own = page.blocks.empty() ? nullptr : std::get_if<Items>(&page.blocks.back());
+  if (own != nullptr && own->heading == notes.heading) {
+    std::ranges::move(own->items, std::back_inserter(notes.items));
+    page.blocks.pop_back();
+  }
+  page.add(std::move(notes));
   return page;
 }
 

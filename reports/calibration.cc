@@ -131,11 +131,11 @@ void add_slow_sizes(const calibrate::ComparedTable& table, std::vector<std::stri
   const bool last = slow.back().bytes == table.rows.back().bytes;
   spot = slow.size() == 1 && !last;
   const std::string cause =
-      spot   ? "a disturbed row, or a change of protocol: repeat it"
-      : last ? "from there on something else is full: a cache, a buffer, an uplink that is shared"
+      spot   ? "A row was disturbed, or the protocol changes: repeat it"
+      : last ? "From there on a cache, a buffer or a shared uplink is full"
              : "NCCL changes its algorithm or protocol there: repeat them with NCCL_ALGO=Ring and "
-               "with NCCL_PROTO=Simple, and set what is faster; buckets of other sizes avoid them";
-  facts.push_back(heading(table) + ": slower than smaller sizes are " + join_and(sizes) + ": " +
+               "with NCCL_PROTO=Simple, and set the faster one; buckets of other sizes avoid them";
+  facts.push_back(heading(table) + ": " + join_and(sizes) + " are slower than smaller sizes. " +
                   cause + ".");
 }
 
@@ -182,15 +182,15 @@ void add_beside(const calibrate::LogCalibration& calibration, std::vector<std::s
       if (row.table != t) continue;
       rows.push_back(row);
       sizes.push_back(bytes_text(row.bytes) + " takes " + short_speedup_text(row.longer) +
-                      " (slower than " + share(row.slower_than) + ")");
+                      " as long (slower than " + share(row.slower_than) + ")");
     }
     if (rows.empty()) continue;
-    facts.push_back(
-        heading(calibration.fitted[t]) + ", beside networks of " + one_line(calibration.node) +
-        " and the like, their median as 1: " + join_and(sizes) + ": " +
-        judgement(rows, calibration.fitted[t].nodes > 1 ? causes_between_nodes(calibration)
-                                                        : kCausesInside) +
-        ".");
+    facts.push_back(heading(calibration.fitted[t]) + ": " +
+                    judgement(rows, calibration.fitted[t].nodes > 1
+                                        ? causes_between_nodes(calibration)
+                                        : kCausesInside) +
+                    ". Next to the median of networks of " + one_line(calibration.node) +
+                    " and the like, " + join_and(sizes) + ".");
   }
 }
 

@@ -55,13 +55,13 @@ std::string overlap_sentence(const plan::Plan& plan, const measure::Metrics& met
          " per step is exposed";
 }
 
-// Returns the step's bottleneck and its share.
-std::string bound_text(const measure::Bottleneck& bottleneck, const Jitter& jitter) {
+// Returns the step's bottleneck and, in brackets, its share.
+std::string bottleneck_text(const measure::Bottleneck& bottleneck, const Jitter& jitter) {
   const auto share = [&](Seconds part) { return share_text(100 * part / bottleneck.step); };
   const std::string_view what = bottleneck.what();
-  std::string text = std::string(what) + ": ";
+  std::string text = std::string(what) + " (";
   if (what == "stragglers") {
-    text += share(bottleneck.stragglers) + " of each step is waiting for slower ranks";
+    text += share(bottleneck.stragglers) + " of each step is waiting for slower ranks)";
     if (!jitter.guessed) return text;
     return text + ". That ranks differ by " + share_text(100 * jitter.relative) +
            " is assumed: how a rank's computation varies from step to step in profiles of a job "
@@ -69,24 +69,24 @@ std::string bound_text(const measure::Bottleneck& bottleneck, const Jitter& jitt
   }
   if (what == "handling gradients") {
     return text + share(bottleneck.handling) +
-           " of each step is copying or encoding them, or waiting for the host";
+           " of each step is copying or encoding them, or waiting for the host)";
   }
   for (const auto& [word, seconds] : bottleneck.cuts()) {
-    if (what == word) return text + share(seconds) + " of each step";
+    if (what == word) return text + share(seconds) + " of each step)";
   }
   if (what == "computation") {
     const bool little = bottleneck.communication() < 0.01 * bottleneck.step;
     return text + "communication costs " +
-           (little ? "less than 1 %" : share(bottleneck.communication()) + " of each step");
+           (little ? "less than 1 %" : share(bottleneck.communication()) + " of each step") + ")";
   }
-  return text + share_text(100 * bottleneck.start_up_share) + " of collective time is latency";
+  return text + share_text(100 * bottleneck.start_up_share) + " of collective time is latency)";
 }
 
 // Returns one line of a strategy's block: a keyword and its text.
 std::string line(std::string_view word, const std::string& text) {
-  constexpr std::size_t kWidth = 10;
+  constexpr std::size_t kWidth = 15;  // of the longest keyword, and two blanks on either side
   std::string start = "  " + std::string(word);
-  start.resize(kWidth + 2, ' ');
+  start.resize(kWidth, ' ');
   return start + text + "\n";
 }
 
@@ -129,9 +129,9 @@ std::string exchange_lines(const measure::Explained& one, const Cluster& cluster
   const measure::Bottleneck& bottleneck = *one.bottleneck;
   std::string text = line("traffic", traffic_sentence(one.evaluated.plan, metrics)) +
                      line("overlap", overlap_sentence(one.evaluated.plan, metrics)) +
-                     line("bound by", bound_text(bottleneck, cluster.jitter)) +
-                     line("at best", seconds_text(metrics.lower_bound) +
-                                         " per step for this algorithm, with any fusion");
+                     line("bottleneck", bottleneck_text(bottleneck, cluster.jitter)) +
+                     line("lower bound", seconds_text(metrics.lower_bound) +
+                                             " per step for this algorithm, with any fusion");
   if (one.hot_link) text += hot_link_lines(*one.hot_link);
   if (cluster.step_overhead() > 0) {
     text += line("overhead", seconds_text(cluster.step_overhead()) +
@@ -180,7 +180,15 @@ std::string stages_line(const Scenario& scenario, const Strategy& strategy) {
   return line("stages", text + " GB per GPU");
 }
 
-std::string block(const measure::Explained& one, const Scenario& scenario) {
+// True if several of the strategies have this note, which is then said once, at the end.
+bool is_shared(const std::string& note, const measure::Explanation& explanation) {
+  return std::ranges::count_if(explanation.strategies, [&](const measure::Explained& one) {
+           return one.advised && std::ranges::count(one.strategy.notes, note) > 0;
+         }) > 1;
+}
+
+std::string block(const measure::Explained& one, const measure::Explanation& explanation) {
+  const Scenario& scenario = explanation.scenario;
   const Cluster& cluster = scenario.cluster;
   const Strategy& strategy = one.strategy;
   std::string text = strategy.name;
@@ -196,7 +204,8 @@ std::string block(const measure::Explained& one, const Scenario& scenario) {
   if (scenario.workload.parallel.pipeline > 1) text += stages_line(scenario, strategy);
   if (!one.advised) return text;
   for (const auto& note : strategy.notes) {
-    if (!measure::tells_ignored(note)) text += line("note", note);
+    const bool here = !measure::tells_ignored(note) && !is_shared(note, explanation);
+    if (here) text += line("note", note);
   }
   return text + advice_lines(one);
 }
@@ -205,7 +214,7 @@ Page page_of(const measure::Explanation& explanation) {
   const Scenario& scenario = explanation.scenario;
   Page page{scenario.name,
             scenario.workload.name + " on " + scenario.cluster.name +
-                (scenario.others.empty() ? "" : ", beside other jobs") +
+                (scenario.others.empty() ? "" : ", next to other jobs") +
                 ", predicted by the model executor" +
                 (scenario.calibration.parameters.empty()
                      ? ""
@@ -215,9 +224,12 @@ Page page_of(const measure::Explanation& explanation) {
   const measure::Explained* best = fastest_of(explanation);
   const bool fits = best == nullptr || measure::memory_of(scenario, best->strategy).fits();
   if (!shortage.empty() && fits) page.add("Does not fit: " + shortage + ".");
+  std::vector<Strategy> advised;
   for (const auto& one : explanation.strategies) {
-    page.add(Listing{"text", block(one, scenario)});
+    page.add(Listing{"text", block(one, explanation)});
+    if (one.advised) advised.push_back(one.strategy);
   }
+  page.add(Items{"Notes:", measure::strategy_notes(advised, 2)});
   return page;
 }
 
@@ -248,7 +260,7 @@ std::string verdict_of(const measure::Explanation& explanation) {
     std::string text = "Nothing here fits in memory: " + explanation.shortage + ".";
     if (best.advice.empty()) return text;
     const measure::Advice& change = best.advice.front();
-    return text + " What fits as it stands: " + one_line(change.change) + ", " +
+    return text + " A change that fits: " + one_line(change.change) + ", " +
            measure::gigabytes(change.memory.total()) + " GB and " +
            seconds_text(change.metrics.step_time, kSaidDigits) + " per step" +
            training_words(change.training) + ".";

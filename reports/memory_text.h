@@ -12,7 +12,7 @@ namespace syncline::reports {
 // unknown.
 std::string memory_cell(const measure::Memory& memory);
 
-// Returns the total and its parts, and whether activations are counted: "32.1 GB a GPU: ...".
+// Returns the total and its parts, and whether activations are counted: "32.1 GB per GPU: ...".
 std::string memory_sentence(const measure::Memory& memory);
 
 // Returns total, weights, gradients, optimizer and buffers; activations if they are counted;

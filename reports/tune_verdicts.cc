@@ -82,11 +82,11 @@ std::string size_sentence(const tune::Tuning& tuning) {
   const auto& worst = sure.size_sensitivities.front();
   constexpr double kWorthTelling = 0.5;
   if (worst.lost_percent < kWorthTelling) {
-    return text + ": whatever input is off, " + size_text(*sure.size) + " loses less than " +
+    return text + "; if an input is off, " + size_text(*sure.size) + " loses less than " +
            share_text(kWorthTelling) + ".";
   }
-  return text + ". What would change that is " + std::string(measure::words_of(worst.uncertainty)) +
-         ": at the " + (worst.slower ? "slower" : "faster") + " end of what is likely " +
+  return text + ". They depend most on " + std::string(measure::words_of(worst.uncertainty)) +
+         ": at the " + (worst.slower ? "slower" : "faster") + " end of its likely range " +
          size_text(worst.best) + " would be best, and " + size_text(*sure.size) + " " +
          share_text(worst.lost_percent) + " slower.";
 }
@@ -194,7 +194,7 @@ std::string break_even_sentence(const tune::Tuning& tuning, const tune::BreakEve
                   : "; it is faster below " + key_words(even, *even.value);
   } else {
     text += std::string("; it is ") + (even.pays_now() ? "faster" : "slower") +
-            " at all that was tried, " + key_words(even, even.least) + " to " +
+            " at every value tried, " + key_words(even, even.least) + " to " +
             key_words(even, even.most);
   }
   return text + ".";
@@ -257,7 +257,7 @@ void add_averaging(const tune::Tuning& tuning, Sentences& sentences) {
   std::string text = "Averaging as " + quoted_name(most.strategy) + " gives " +
                      short_speedup_text(least.metrics.step_time / most.metrics.step_time) +
                      " the samples per second of " + quoted_name(least.strategy) +
-                     " (table below); what it costs in accuracy is not predicted";
+                     " (table below); the effect on accuracy is not predicted";
   const bool accuracy = std::any_of(rows.begin(), rows.end(), [](const tune::Averaging& row) {
     return row.published && row.published->accuracy;
   });
@@ -292,9 +292,9 @@ void add_emission(const tune::Tuning& tuning, const tune::Emitted& emitted, Sent
   const double percent =
       tune::percent_above(emitted.step_time, tuning.tuned.winner().metrics.step_time);
   sentences.push_back(
-      (percent > 0 ? tuning.emitted_dialect + " cannot express the best; of what it can ("
-                   : "Of what " + tuning.emitted_dialect + " can express (") +
-      plural(emitted.searched, "configuration") + " evaluated) the best takes " +
+      (percent > 0 ? tuning.emitted_dialect + " cannot express the best; its best configuration ("
+                   : "The best configuration of " + tuning.emitted_dialect + " (") +
+      std::to_string(emitted.searched) + " evaluated) takes " +
       seconds_text(emitted.step_time, kSaidDigits) + " per step when read back, " +
       (percent > 0 ? above_text(percent) + " it" : share_text(-percent) + " below the best here") +
       ". The difference: " + emitted.difference + "." + beside_config(emitted));
@@ -326,9 +326,8 @@ std::string measurement_text(const tune::NextMeasurement& next) {
   switch (next.what) {
     case tune::Probe::kLogs:
       return "`" + next.command +
-             " > nccl.log` (some seconds without the job), then fit the cluster: `syncline "
-             "calibrate "
-             "logs nccl.log -o cluster.json`.";
+             " > nccl.log` (a few seconds on the idle cluster), then fit the cluster: `syncline "
+             "calibrate logs nccl.log -o cluster.json`.";
     case tune::Probe::kSteps:
       return "some steps of " + quoted_name(next.choice) + " and of " + quoted_name(next.rival) +
              ". `syncline calibrate steps` reads them as published rows.";
@@ -412,7 +411,7 @@ std::string shortage_sentence(const tune::Tuning& tuning) {
   const bool remedied = !tuning.fits && tuning.alternatives.size() > 1;
   if (!remedied) return "Nothing here fits in memory: " + tuning.shortage.words() + ".";
   const tune::Alternative& row = tuning.alternatives.back();
-  return "Nothing fits in memory as it stands; " + row.strategy.name +
+  return "Nothing fits in memory as given; " + row.strategy.name +
          " does: " + measure::gigabytes(row.memory.total()) + " GB and " +
          seconds_text(row.metrics.step_time, kSaidDigits) +
          " per step (80 %: " + seconds_range(row.step.low, row.step.high) +
@@ -456,8 +455,8 @@ std::string headline(const tune::Tuning& tuning) {
                      step + ", " + short_speedup_text(1 + gain_of(tuned)) + " (" +
                      speedup_range(sure.gain.low, sure.gain.high) + ") over the baseline " +
                      baseline + " (" + seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) +
-                     "); " + chance_text(sure.chance) + " likely to be faster";
-  if (sure.chance < kLeastChance) text += ": measure before you change anything";
+                     "). It is " + chance_text(sure.chance) + " likely to be faster";
+  if (sure.chance < kLeastChance) text += "; measure before you change anything";
   return text + ".";
 }
 

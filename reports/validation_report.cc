@@ -277,7 +277,7 @@ Json json_of(const std::vector<measure::LiveFile>& files) {
 std::string links_in_words(const Cluster& cluster) {
   std::vector<std::string> words;
   for (const auto& tier : cluster.tiers) words.push_back(tier_words(tier));
-  words.push_back(plain_number(cluster.collective_overhead / kMicrosecond) + " us a collective");
+  words.push_back(plain_number(cluster.collective_overhead / kMicrosecond) + " us per collective");
   if (cluster.device.memory > 0) {
     words.push_back("encoding at " + plain_number(cluster.device.memory / 1e9) + " GB/s");
   }

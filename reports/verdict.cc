@@ -502,7 +502,7 @@ std::string network_opening(const Study& study, const measure::Report& report) {
   if (places.empty()) return "";
   return "The network cannot carry this training" + where(study, places, true, "any").text + ": " +
          share_text(100 * least) +
-         " of each step waits for it, whatever is chosen; syncline tune " + "names what can. ";
+         " of each step waits for it with every strategy; syncline tune names remedies. ";
 }
 
 // Returns the lack of memory, or the strategy that needs least.

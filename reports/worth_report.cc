@@ -103,7 +103,7 @@ std::vector<Field<WorthRow>> gain_fields(const worth::Worth& worth) {
           {kept("chance_over_next", Column::kCsv), &WorthRow::chance_over_next},
           {kept("chance_over_next", Column::kJson),
            [last](Row row) { return known_if(&row != last, row.chance_over_next); }},
-          {both("faster", "pays", kText, 0, Column::kNoCsv),
+          {both("faster", "faster", kText, 0, Column::kNoCsv),
            [](Row row) {
              return row.even ? show_as(row.even->pays_now(), pays_text(*row.even)) : Cell();
            }},
@@ -189,8 +189,9 @@ std::string pays_sentence(const worth::WorthRow& row, const worth::WorthRow& bas
                      (less ? " fewer" : " more") + " steps, each " + share_text(std::fabs(step)) +
                      (step < 0 ? " shorter" : " longer");
   if (even.value) return text + "; it is faster " + pays_text(even) + ".";
-  return text + "; it is faster " + pays_text(even) + " from " + plain_number(even.least) + " to " +
-         plain_number(even.most) + " Gbit/s.";
+  return text + "; it is faster at " + (even.pays_now() ? "every" : "no") +
+         " bandwidth tried, from " + plain_number(even.least) + " to " + plain_number(even.most) +
+         " Gbit/s.";
 }
 
 // Compares the predictions with the measured times.
@@ -226,8 +227,7 @@ Page page_of(const worth::Worth& worth) {
       "and its neighbours first crosses it, in the geometric mean over the seeds; the interval "
       "contains another training's. Step times are predicted by the " +
       worth.executor + " executor, as the mean over these steps" +
-      std::string(worth.searched ? ", after a search for whatever leaves the training as it is"
-                                 : "") +
+      std::string(worth.searched ? ", after a search for settings that keep the training" : "") +
       "; the time's interval has both uncertainties.");
   return page;
 }

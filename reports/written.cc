@@ -98,7 +98,7 @@ std::vector<std::string> notes_on(const dialect::Written& written) {
     notes.push_back(
         "a framework's configuration does not say how collectives move their data; to predict it "
         "here, write \"algorithm\": \"" +
-        written.algorithm + "\" beside the dialect");
+        written.algorithm + "\" next to the dialect");
   }
   return notes;
 }

@@ -109,11 +109,11 @@ std::vector<std::string> library_algorithms(const Cluster& cluster) {
 }
 
 std::string library_words(const Cluster& cluster) {
-  if (cluster.library == Library::kLinks) return "rings on the links as given";
+  if (cluster.library == Library::kLinks) return "collectives are rings on the links as given";
   const bool nccl = cluster.library == Library::kNccl;
-  const std::string runs = nccl ? "NCCL" : "rings over Gloo";
+  const std::string runs = nccl ? "NCCL runs the collectives" : "collectives are rings over Gloo";
   if (cluster.cost_model) return runs + ", as calibrated here";
-  return runs + (nccl ? ", by its own model" : ", on the links");
+  return runs + (nccl ? ", timed by its own model" : ", on the links");
 }
 
 Prior nccl_prior(const Path& path, double bytes) {

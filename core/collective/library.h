@@ -24,7 +24,7 @@ std::string_view library_algorithm(const Cluster& cluster);
 // rings; the links: everything.
 std::vector<std::string> library_algorithms(const Cluster& cluster);
 
-// Returns the source of the times of a framework's collectives, "NCCL, as calibrated here".
+// Returns a clause on a framework's collectives: "NCCL runs the collectives, as calibrated here".
 std::string library_words(const Cluster& cluster);
 
 // Error of unmeasured times: median and standard deviation of log(true time / predicted time) of a

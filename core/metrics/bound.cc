@@ -16,13 +16,13 @@ namespace {
 
 // The model's own work in one period, with the overhead of data-parallel running.
 struct ModelWork {
-  Seconds all = 0;  // including copies and the host's delays, which every fusion has
+  Seconds all = 0;  // including copies and waits for the host, which every fusion has
   Seconds forward = 0;
   Seconds overhead = 0;   // of data-parallel running, part of `all` and `forward`
   Seconds tail = 0;       // work that can only follow the last exchange
   bool averages = false;  // LocalSGD: parameters are exchanged after all of it
   bool crosses = false;   // the next step's forward pass waits for parameters layer by layer
-  bool awaits = false;    // it waits, by layers or at once; `overhead` before it is hidden then
+  bool awaits = false;    // by layers or for all at once; the host's time before it is off the path
   plan::OpId last_update = -1;
   plan::OpId last_forward = -1;
 };
@@ -253,6 +253,15 @@ Seconds lower_bound_of(const Job& job, const Strategy& strategy, Seconds step_ti
   return std::min(phases == 1 ? last : mean, step_time);  // one phase: to the last bit
 }
 
+// Example: a forward pass of 10 ms, gradients b and a of 10 ms each, an update of 2 ms. Between two
+// ranks each gradient's all-reduce takes two messages of 0.5 ms latency, and links for 16 ms:
+//
+//   computation      10 + 10 + 10 + 2       = 32
+//   a by itself      30 + 1 + 16 + 2        = 49
+//   links from b on  20 + 0.5 + 16 + 16 + 2 = 54.5 ms, the bound
+//   links from a on  30 + 0.5 + 16 + 2      = 48.5
+//
+// A step takes 20 + 2 * 17 + 2 = 56 ms with a bucket each, and 30 + 1 + 32 + 2 = 65 ms with one.
 Seconds lower_bound(const plan::Plan& plan, const Workload& workload,
                     collective::CostCache& cache) {
   if (plan.roles > 1) return busiest_stage(plan) / plan.steps;

@@ -131,7 +131,18 @@ class ShardedUpdate : public StepEnd {
   }
 };
 
-// Owns the parts of a step and adds them in order.
+// Owns the parts of a step and adds them in order. Example: layers a and b with a bucket each; b's
+// gradient is ready first. Operations have numbers; brackets name those that they await from the
+// other stream:
+//
+//   compute        0 forward  1 backward b  3 backward a  5 update (2, 4)
+//   communication  2 all-reduce b (1)  4 all-reduce a (3)
+//
+// With split exchanges across steps (`last 8` is operation 8 of the previous step):
+//
+//   compute        0 update a (last 8)  1 forward a  2 update b (last 9)  3 forward b
+//                  4 backward b  6 backward a
+//   communication  5 reduce-scatter b (4)  7 reduce-scatter a (6)  8 all-gather a  9 all-gather b
 class StepPlan {
  public:
   StepPlan(const Workload& workload, Communication&& communication)

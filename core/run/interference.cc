@@ -70,6 +70,16 @@ plan::StreamId computing_beside(const plan::Plan& plan, plan::StreamId stream) {
 }
 
 // The meaning of an inserted operation.
+//
+// Example: two gradients of 10 ms each and their all-reduces of 4 ms. overlap.slowdown and
+// overlap.collective_slowdown are 0.25, overlap.delay is 3 ms; brackets mark inserted operations:
+//
+//   compute stream   backward 0..10  [kLostAhead 10..11]  backward 11..21                   (ms)
+//   communication    [kDelay 10..13]  all-reduce 13..17  [kLonger 17..18]  all-reduce 21..25
+//
+// The first all-reduce begins during the backward pass, so it waits 3 ms and takes 25 % of 4 ms
+// longer. For these 5 ms the pass runs at 1/1.25 of its speed and loses a fifth of them, 1 ms. The
+// second all-reduce begins after the pass: nothing is inserted for it.
 struct Effect {
   enum class Kind {
     kNone,             // the operation is the plan's own
@@ -96,8 +106,8 @@ struct Exchange {
   OpId last = 0;
   int bucket = 0;
   bool gathers = false;
-  Seconds pass = 0;        // computation during the exchange: of this step's pass,
-  Seconds beyond = 0;      // and of the next step's, which begins before all parameters are in
+  Seconds pass = 0;        // computation of this step that may run during the exchange
+  Seconds beyond = 0;      // of the next step, which begins before all parameters are in
   bool next_step = false;  // a gather that runs only during the next step's forward pass
 };
 

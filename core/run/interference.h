@@ -7,15 +7,15 @@
 
 namespace syncline::run {
 
-// Returns the plan as it runs on this device: with Busy operations of kSums and kInterference, each
-// after the operation it lengthens; executors of time run it like any other. Unchanged without
-// interference.
+// Returns the plan with the slowdowns of this device as Busy operations, each next to the operation
+// that it lengthens; executors of time run it like any other plan. Returns the plan unchanged
+// without interference. interference.cc has an example.
 //
 // A collective that begins during the backward pass, or the next step's forward pass, first waits
-// overlap.delay, or until the pass ends; computation is not slowed during that wait. It takes
-// overlap.collective_slowdown longer for as long as the pass goes on, and the computation loses its
-// share of the time that both run. Streams are assumed not to share links: sharing makes each
-// transfer longer and leaves fewer under way, so that the computation loses the same in all.
+// overlap.delay, or until the pass ends; computation is not slowed during that wait. Then both take
+// longer while both run: the collective by overlap.collective_slowdown, the computation by
+// overlap.slowdown. Streams are assumed not to share links: sharing makes each transfer longer and
+// leaves fewer under way, so that the computation loses the same in all.
 // Sums in software (Device::sums) take the processor while a collective's bytes flow.
 plan::Plan with_interference(plan::Plan plan, const Device& device, collective::CostCache& cache);
 

@@ -71,7 +71,12 @@ void LinkSharing::share(std::vector<SharedFlow*>& flows) {
 
 // Fills like water: a common level rises evenly for all open flows, until a resource is full or a
 // flow runs at full speed. A stopped flow keeps the level's speed and its use; the others rise over
-// the rest. Each round settles at least one flow.
+// the rest. Each round stops at least one flow. Example: flows a, b and c share link 0; c and d
+// share link 1; each could fill a link.
+//
+//            link 0         link 1       stopped
+//   round 1  a + b + c = 1  c + d = 2/3  a, b and c at speed 1/3: link 0 is full
+//   round 2                 c + d = 1    d at speed 2/3: link 1 is full
 void LinkSharing::fill(std::vector<SharedFlow*>& open) {
   for (auto* flow : open) flow->speed = 1;
   if (open.size() < 2) {
@@ -105,7 +110,7 @@ void LinkSharing::fill(std::vector<SharedFlow*>& open) {
     }
     level = std::max(level, stop);
 
-    // Flows that were stopped there are settled.
+    // Flows that stop at this level have their speed.
     const std::size_t before = open.size();
     std::erase_if(open, [&](SharedFlow* flow) {
       const auto& claim = *flow->claim;

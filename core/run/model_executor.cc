@@ -37,6 +37,10 @@ struct CollectiveUse {
 // Several communication streams: a clock moves from event to event. Between two events every
 // transfer has a constant speed. An event is the end of a latency, of a stage's transfer or of
 // other work; speeds are shared again if the set of transfers has changed.
+//
+// Example: two all-reduces of 8 ms over the same links, ready at 4 ms and at 8 ms. The first runs
+// at full speed until 8, and both at half of it until 16, when the first ends. The second has 4 ms
+// of its transfer left and ends at 20.
 class FluidModel {
  public:
   // Begins at time 0. `uses` is by operation. `plan` and `uses` must outlive this.

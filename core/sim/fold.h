@@ -29,17 +29,25 @@ struct Folding {
   Kinds links;
 };
 
-// Initial colours keep routes or links apart. folding_of returns the coarsest kinds: routes of a
-// kind cross links of the same kinds in the same order; links of a kind are crossed by equally many
-// routes of each kind.
+// Colours by route or by link; things of different colours are never of one kind.
 using Colours = std::vector<collective::Colour>;
+
+// Returns the coarsest kinds. Routes of a kind cross links of the same kinds in the same order.
+// Links of a kind are crossed by equally many routes of each kind.
 Folding folding_of(const std::vector<Route>& routes, Colours of_routes, Colours of_links);
 
 // Returns colours of links by their capacity and sharing.
 Colours colours_of(const std::vector<FlowLink>& links);
 
 // Returns the first route of each kind over links by kind; a link is listed as often as routes of
-// the kind cross it.
+// the kind cross it. Example: four GPUs send to one port, link 4, and a fifth sends elsewhere.
+//
+//   routes            {0, 4}  {1, 4}  {2, 4}  {3, 4}  {5}
+//   kinds of routes   0       0       0       0       1
+//   kinds of links    0: links 0 to 3,  1: link 4,  2: link 5
+//   folded routes     {0, 1, 1, 1, 1}  {2}
+//
+// The one flow claims the port four times, so it gets a quarter of it, as each of the four does.
 std::vector<Route> folded_routes(const std::vector<Route>& routes, const Folding& folding);
 
 // Returns the traffic along the first route of each kind, over links by kind.

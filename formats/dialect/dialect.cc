@@ -151,8 +151,8 @@ Reading reading_of(const Dialect& dialect, Reader config, const Workload& worklo
   strategy.algorithm =
       as.algorithm.empty() ? std::string(collective::library_algorithm(cluster)) : as.algorithm;
   if (as.algorithm.empty() && cluster.ranks() > 1) {
-    reading.notes.push_back("collectives: " + collective::library_words(cluster) +
-                            " (\"algorithm\" next to the dialect selects another)");
+    reading.notes.push_back(collective::library_words(cluster) +
+                            "; \"algorithm\" next to the dialect selects another");
   }
   return reading;
 }

@@ -168,7 +168,7 @@ Hierarchy hierarchy_of(Reader& config, std::int64_t inter, const Cluster& cluste
     config.fail(kRanksAGroup,
                 "The inter_nranks should be greater than 1, but received " + number(inter) +
                     (config.has(kRanksAGroup) ? "" : ", its default") +
-                    " (ranks a group; the nodes have " + number(cluster.gpus_per_node) + ")");
+                    " (ranks per group; the nodes have " + number(cluster.gpus_per_node) + ")");
   }
   if (ranks % inter != 0) {
     config.fail(kRanksAGroup, "num_trainers:" + number(ranks) +
@@ -177,7 +177,7 @@ Hierarchy hierarchy_of(Reader& config, std::int64_t inter, const Cluster& cluste
   }
   if (inter * inter != ranks) {
     notes.push_back(std::string(kRanksAGroup) + " = " + number(inter) +
-                    " is the number of ranks a group, " + number(ranks / inter) +
+                    " is the number of ranks per group, " + number(ranks / inter) +
                     (ranks == inter ? " group" : " groups") +
                     "; the documents take it for the number of leaders");
   }

@@ -303,7 +303,7 @@ void note_losses(bool copied, const Cluster& cluster, Reading& reading) {
   const std::size_t buckets = fusion.groups.size();
   note(reading.notes,
        {{copied && costs,
-         "gradients are copied into the buckets and back: gradient_as_bucket_view saves it"},
+         "gradients are copied into the buckets and back; gradient_as_bucket_view avoids that"},
         {copied && !costs,
          "gradients are copied into the buckets and back (gradient_as_bucket_view is false), which "
          "costs nothing here: cluster.device.memory_gbytes_per_s is not given"},

@@ -116,7 +116,7 @@ class Part {
 
   void lengthen(std::size_t letters) {
     length_ += letters;
-    if (length_ > kLongestName) fail("stands for names of more than 255 letters");
+    if (length_ > kLongestName) fail("expands to names of more than 255 letters");
   }
 
   [[noreturn]] void fail(const char* what) const {

@@ -267,7 +267,7 @@ Page page_of(const ImportedJob& job) {
     if (!job.observed.skew.empty()) page.add(skew_grid(job, *step));
   }
   if (!job.evaluated.rows.empty()) page.add(rows_of(job));
-  page.add(Items{"Notes:", job.observed.warnings});
+  page.add(Items{"Notes on the files:", job.observed.warnings});
   page.add(Items{"Assumed:", job.imported.assumed});
   page.add(Listing{"text", next_commands(job)});
   return page;

@@ -60,7 +60,7 @@ std::string emitted_sentence(const tune::LiveReport& report) {
   if (emitted.exact) {
     return report.emitted_dialect + " can express the best exactly; " + predicted + ".";
   }
-  return report.emitted_dialect + " cannot express the best; for the best of what it can " +
+  return report.emitted_dialect + " cannot express the best; for its best configuration " +
          predicted + ". The difference: " + emitted.difference + ".";
 }
 

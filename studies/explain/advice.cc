@@ -271,7 +271,7 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
     const bool applied = row.apply_refusal != nullptr &&
                          row.apply_refusal(changed, scenario.workload, scenario.cluster).empty();
     const std::string name(dialect);
-    return change + (applied ? "; in " + name + ": apply the file of syncline emit --python"
+    return change + (applied ? ", in " + name + " by the file of syncline emit --python"
                              : ", which cannot be written in " + name);
   }
   const std::string config = dialect::config_text(row, found->config);

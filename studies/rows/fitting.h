@@ -57,7 +57,7 @@ void apply(const Remedy& remedy, input::Document& document);
 
 // Strategies of a scenario that do not fit, in words.
 struct MemoryLack {
-  std::string large;   // empty: no strategy lacks memory; else "'DDP' needs 129 GB a GPU, ..."
+  std::string large;   // empty: no strategy lacks memory; else "'DDP' needs 129 GB per GPU, ..."
   std::string others;  // number of others: "; so do 2 more"; empty: none
   std::string fits;    // a strategy that fits, else a remedy, its memory and its options
   bool some_fit = false;

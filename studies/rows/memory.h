@@ -41,7 +41,7 @@ std::vector<Memory> memory_by_stage(const Scenario& scenario, const Strategy& st
 // Returns "does not fit: " and the memory needs of a strategy; nullopt if it fits.
 std::optional<std::string> memory_uncertainty(const Scenario& scenario, const Strategy& strategy);
 
-// Returns "with Adam needs 214 GB a GPU, 53.8 of them activations, A100 has 40 GB".
+// Returns "with Adam needs 214 GB per GPU, 53.8 of them activations, A100 has 40 GB".
 std::string memory_needs(const Scenario& scenario, const Memory& memory);
 
 // Activations of the forward pass that a rank keeps for the backward pass, at a step's fullest

@@ -91,11 +91,15 @@ class StrategyWarnings {
   void add(const Strategy& strategy, const std::string& text) {
     auto entry = std::ranges::find(said_, text, &Said::first);
     if (entry == said_.end()) entry = said_.insert(entry, {text, {}});
-    entry->second.push_back(strategy.name);
+    if (entry->second.empty() || entry->second.back() != strategy.name) {
+      entry->second.push_back(strategy.name);
+    }
   }
 
-  void append_to(std::vector<std::string>& lines) const {
+  // Appends the warnings of at least `least` strategies.
+  void append_to(std::vector<std::string>& lines, std::size_t least = 1) const {
     for (const auto& [text, names] : said_) {
+      if (names.size() < least) continue;
       const bool suspicious = text.starts_with(kDoubtful);
       const std::string line =
           names_text(names) + ": " + text.substr(suspicious ? kDoubtful.size() : 0);
@@ -411,7 +415,7 @@ void warning_on_first_steps(const Scenario& scenario, StrategyWarnings& warnings
                                 std::string(several ? "up to " : "") + milliseconds(most_whole) +
                                 " instead of " + milliseconds(most_later) +
                                 (several ? " in '" + most->name + "'" : "") +
-                                "): predictions are for later steps, so leave the first out when "
+                                "); predictions are for later steps, so leave the first out when "
                                 "you measure");
   }
 }
@@ -623,6 +627,19 @@ std::vector<std::string> warnings_of(
 
 bool tells_ignored(std::string_view note) {
   return note.find("no effect") != note.npos || note.find(" is ignored") != note.npos;
+}
+
+std::vector<std::string> strategy_notes(const std::vector<Strategy>& strategies,
+                                        std::size_t least) {
+  StrategyWarnings notes;
+  for (const Strategy& strategy : strategies) {
+    for (const auto& note : strategy.notes) {
+      if (!tells_ignored(note)) notes.add(strategy, note);
+    }
+  }
+  std::vector<std::string> lines;
+  notes.append_to(lines, least);
+  return lines;
 }
 
 std::vector<std::string> take_suspicious(std::vector<std::string>& warnings) {

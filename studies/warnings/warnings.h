@@ -1,6 +1,7 @@
 // Warnings of valid but rarely intended settings: part of every answer, never a failure.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,11 @@ std::vector<std::string> take_suspicious(std::vector<std::string>& warnings);
 // Tells whether a strategy's note is about an ignored setting. Warnings repeat those notes, so that
 // each verb prints them.
 bool tells_ignored(std::string_view note);
+
+// Returns the notes that at least `least` of the strategies have, one line each, with their names.
+// Notes about ignored settings are warnings instead.
+std::vector<std::string> strategy_notes(const std::vector<Strategy>& strategies,
+                                        std::size_t least = 1);
 
 // Returns the warnings, one line each, without a final stop. A warning of several strategies is one
 // line that names them.

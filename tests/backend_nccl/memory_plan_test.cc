@@ -458,6 +458,75 @@ TEST(MemoryPlan, BucketsThatNobodyCopiesAreViews) {
   }
 }
 
+std::vector<Action> actions_of(const plan::Plan& plan, const MemoryPlan& memory) {
+  std::vector<Action> all;
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    const auto& some = memory.actions(static_cast<plan::OpId>(i));
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+using Numbers = std::vector<std::int64_t>;
+
+Numbers at_and_bytes(const std::vector<Region>& regions) {
+  Numbers all;
+  for (const Region& region : regions) all.insert(all.end(), {region.at, region.bytes});
+  return all;
+}
+
+// From, to and count of each move.
+Numbers moves_of(const Action& action) {
+  Numbers all;
+  for (const auto& move : action.moves) all.insert(all.end(), {move.from, move.to, move.count});
+  return all;
+}
+
+void expect_all_reduce(const Action& action, WireNumber number) {
+  EXPECT_EQ(action.kind, Action::Kind::kExchange);
+  ASSERT_EQ(action.calls.size(), 1U);
+  const CollectiveCall& call = action.calls.front();
+  EXPECT_EQ(call.kind, collective::CollectiveKind::kAllReduce);
+  EXPECT_EQ(call.number, number);
+  EXPECT_EQ((Numbers{call.send, call.receive, call.count}), (Numbers{0, 0, 150}));
+}
+
+// The example of memory_plan.h.
+TEST(MemoryPlan, OfTwoGradientsByHand) {
+  using Kind = Action::Kind;
+  Workload workload;
+  workload.tensors = {test::tensor_of("a", {100}), test::tensor_of("b", {50})};
+  Strategy strategy;
+  strategy.fusion.rule = Fusion::Rule::kOne;
+  const plan::Plan dense = plan::make_plan(workload, test::cluster_of(2, 1), strategy);
+  const MemoryPlan view(dense, workload, 0);
+  EXPECT_EQ(view.bytes(), 1536);
+  EXPECT_EQ(at_and_bytes(view.payloads()), (Numbers{0, 600}));
+  EXPECT_EQ(at_and_bytes(view.produced()), (Numbers{768, 600}));
+  const auto few = actions_of(dense, view);
+  ASSERT_EQ(few.size(), 2U);
+  EXPECT_EQ(few[0].kind, Kind::kCopy);
+  EXPECT_EQ(moves_of(few[0]), (Numbers{768, 0, 600}));
+  expect_all_reduce(few[1], WireNumber::kFp32);
+
+  strategy.compression.codec = "fp16";
+  const plan::Plan coded = plan::make_plan(workload, test::cluster_of(2, 1), strategy);
+  const MemoryPlan memory(coded, workload, 0);
+  EXPECT_EQ(memory.bytes(), 2048);
+  EXPECT_EQ(at_and_bytes(memory.payloads()), (Numbers{0, 300}));
+  EXPECT_EQ(at_and_bytes(memory.gradients()), (Numbers{512, 400, 1024, 200}));
+  EXPECT_EQ(at_and_bytes(memory.inputs()), (Numbers{1280, 400, 1792, 200}));
+  const auto actions = actions_of(coded, memory);
+  ASSERT_EQ(actions.size(), 4U);
+  EXPECT_EQ(actions[0].kind, Kind::kCopy);
+  EXPECT_EQ(moves_of(actions[0]), (Numbers{1280, 512, 400, 1792, 1024, 200}));
+  EXPECT_EQ(actions[1].kind, Kind::kCast);
+  EXPECT_EQ(moves_of(actions[1]), (Numbers{512, 0, 100, 1024, 200, 50}));
+  expect_all_reduce(actions[2], WireNumber::kFp16);
+  EXPECT_EQ(actions[3].kind, Kind::kCast);
+  EXPECT_EQ(moves_of(actions[3]), (Numbers{0, 512, 100, 200, 1024, 50}));
+}
+
 TEST(MemoryPlan, SharesThatAreNotAlikeGoOneByOne) {
   Workload workload;
   workload.tensors = {test::tensor_of("a", {7})};

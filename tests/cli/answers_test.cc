@@ -58,6 +58,25 @@ TEST_F(Answers, WarningsStandInEveryForm) {
   }
 }
 
+// Notes of the scenario and of its strategies are one list, which says each note once.
+TEST_F(Answers, NotesAreOneListThatSaysEachOnce) {
+  Json scenario = Json::parse(kScenario);
+  scenario["strategies"].push_back(
+      {{"name", "again"}, {"dialect", "pytorch"}, {"config", Json::object()}});
+  test::write_text(file_, scenario.dump());
+  const auto times = [](const std::string& text, const std::string& part) {
+    int found = 0;
+    for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  };
+  for (const char* verb : {"check", "explain"}) {
+    const std::string text = printed(verb, "table");
+    EXPECT_EQ(times(text, "Notes:"), 1) << text;
+    EXPECT_EQ(times(text, "collectives are rings on the links as given"), 1) << text;
+    EXPECT_TRUE(test::says(text, "strategies 'ddp' and 'again': collectives are rings")) << text;
+  }
+}
+
 // Of the strategy that was asked for; nobody asked about the others.
 TEST_F(Answers, WarningsOfOneStrategyAreItsOwn) {
   for (const char* verb : {"plan", "buckets", "explain"}) {

@@ -98,7 +98,7 @@ TEST(Tune, ShowsThroughputByPeriodBesideThePublishedAccuracy) {
   const std::string printed =
       tuned(scenario_file("published/localsgd_resnet50.json") + "--budget 20 --format markdown");
   EXPECT_TRUE(test::says(printed, "accuracy (published)", "0.7429",
-                         "what it costs in accuracy is not predicted"));
+                         "the effect on accuracy is not predicted"));
 }
 
 TEST(Tune, WritesTheCurveAndTheConfiguration) {

@@ -82,6 +82,23 @@ TEST(LastEnds, OfWhatIsNotConvexAreWalked) {
   }
 }
 
+// The example of critical_path.cc: messages of 10 KB at 10 GB/s inside a node, at 5 GB/s across.
+TEST(StageEnds, OfThreeRoundsOfARingByHand) {
+  Cluster cluster = two_tier_cluster(2, 2);
+  cluster.tiers[0].latency = 1e-6;
+  cluster.tiers[0].bandwidth = 10e9;
+  cluster.tiers[1].latency = 3e-6;
+  cluster.tiers[1].bandwidth = 5e9;
+  CostCache cache(cluster);
+  const Collective ring = collective_of(CollectiveKind::kAllGather, "ring", world_group(4), 10'000);
+  const CollectiveCost& cost = cache.cost(ring);
+  const Stages stages = ring.algorithm->stages(ring.kind, ring.groups.size, ring.elements);
+  const auto ends = stage_ends(*cost.footprint, stages, cost.stages, 40e3);
+  ASSERT_EQ(ends.size(), 1U);
+  EXPECT_NEAR(ends.back().time, 12e-6, 1e-12);
+  EXPECT_NEAR(ends.back().transfer, 5e-6, 1e-12);
+}
+
 TEST(CostCache, QuickTimesAreTheTimesButForRounding) {
   test::RandomCollectives random(11);
   for (int i = 0; i < 200; ++i) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -194,6 +195,27 @@ TEST(Footprint, JointKindsAreAllPairsThatSomeLinkIs) {
     EXPECT_EQ(told.size(), expected.size()) << "each once";
   }
   EXPECT_TRUE(joint_kinds({}).empty());
+}
+
+// The example of footprint.h.
+TEST(Footprint, OfARingOverNodesOfTwoByHand) {
+  for (const int nodes : {8, 1024}) {
+    const Network network(two_tier_cluster(nodes, 2));
+    const Groups world = world_group(2 * nodes);
+    const Footprint footprint(
+        network, world, find_algorithm("ring")->edges(CollectiveKind::kAllReduce, world.size));
+    EXPECT_EQ(footprint.link_kinds(), 2U);
+    EXPECT_EQ(std::ranges::count(footprint.kind_of_link(), 0), 4 * nodes);
+    EXPECT_EQ(std::ranges::count(footprint.kind_of_link(), 1), 2 * nodes);
+    ASSERT_EQ(footprint.ways().size(), 2U);
+    EXPECT_EQ(footprint.ways()[0].links, (std::vector<int>{0}));
+    EXPECT_EQ(footprint.ways()[1].links, (std::vector<int>{0, 1}));
+    EXPECT_EQ(footprint.rank_classes(), 2U);
+    ASSERT_EQ(footprint.sets().size(), 1U);
+    const SetFootprint& set = footprint.sets().front();
+    EXPECT_EQ(set.load, (std::vector<std::pair<int, int>>{{0, 1}, {1, 1}}));
+    EXPECT_TRUE(set.messages == (std::vector<TransferKind>{{0, 1, 0}, {1, 0, 1}}));
+  }
 }
 
 // The point of folding: what is kept does not grow with the ranks.

@@ -250,7 +250,7 @@ TEST(PaddleDialect, HierarchicalAllReduceByRanksAGroup) {
   EXPECT_EQ(reading.strategy.hierarchy.form, Hierarchy::Form::kLeaders);
   EXPECT_EQ(reading.strategy.hierarchy.group_size, 8);
   EXPECT_FALSE(reading.strategy.hierarchy.first_all_reduce);
-  EXPECT_TRUE(has_note(reading, "= 8 is the number of ranks a group, 4 groups"));
+  EXPECT_TRUE(has_note(reading, "= 8 is the number of ranks per group, 4 groups"));
   EXPECT_TRUE(has_note(reading, "reduce to each group's leader"));
   EXPECT_TRUE(has_note(reading, "misspelt name"));
   const plan::Plan plan = plan::make_plan(workload, cluster_of(4, 8), reading.strategy);

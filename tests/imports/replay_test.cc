@@ -51,7 +51,7 @@ TEST(Replay, TheVerbWritesWhatRunAndTuneTake) {
   const auto run = test::say({"run", job, "--verbose"});
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_TRUE(contains(run.out, "bound by the host")) << "what import minded";
-  EXPECT_TRUE(contains(run.out, "usually stands")) << "what import assumed";
+  EXPECT_TRUE(contains(run.out, "the usual node")) << "what import assumed";
   for (const char* verb : {"run", "check", "explain"}) {
     const Json said = Json::parse(test::say({verb, job, "--format", "json"}).out);
     EXPECT_TRUE(contains(said.at("remarks").dump(), "bound by the host")) << verb;

@@ -196,7 +196,7 @@ TEST(AdviceInADialect, SaysWhereTheFrameworkHasNoWords) {
     const bool ours =
         contains(item.change, "(hierarchy: form") || contains(item.change, "(algorithm: ");
     const bool said_so = item.change.ends_with("which cannot be written in pytorch") ||
-                         item.change.ends_with("apply the file of syncline emit --python");
+                         item.change.ends_with("by the file of syncline emit --python");
     EXPECT_LE(ours, said_so) << item.change;
     unsaid += said_so;
   }

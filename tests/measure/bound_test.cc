@@ -26,6 +26,23 @@ Json scenario(const std::string& cluster, const std::string& tensors,
                      R"(}, "strategies": )" + strategies + "}");
 }
 
+// The example of bound.cc.
+TEST(LowerBound, OfTwoGradientsByHand) {
+  Json root = scenario(
+      R"("nodes": 2, "gpus_per_node": 1, "library": "links",
+         "inter": {"latency_us": 500, "bandwidth_gbps": 2})",
+      R"([{"name": "b", "shape": [1000000], "backward_us": 10000},
+          {"name": "a", "shape": [1000000], "backward_us": 10000}])",
+      R"([{"name": "each", "fusion": {"rule": "none"}},
+          {"name": "one", "fusion": {"rule": "one"}}])");
+  root["workload"]["update_ms"] = 2;
+  const auto rows = test::studied(root).rows;
+  ASSERT_EQ(rows.size(), 2u);
+  for (const auto& row : rows) EXPECT_NEAR(row.metrics.lower_bound, 54.5e-3, 1e-9);
+  EXPECT_NEAR(rows[0].metrics.step_time, 56e-3, 1e-9);
+  EXPECT_NEAR(rows[1].metrics.step_time, 65e-3, 1e-9);
+}
+
 // Across steps one bucket is awaited by the first layer; others would be awaited one by one.
 TEST(LowerBound, OfOneBucketHoldsForAllOthersAcrossSteps) {
   const Json root = scenario(

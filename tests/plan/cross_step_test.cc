@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
 
 #include "core/metrics.h"
 #include "core/metrics/bound.h"
@@ -86,6 +87,42 @@ TEST(CrossStep, ByHand) {
   EXPECT_NEAR(step(crossing(Exchange::kDecoupled)), 6e-3, 1e-9);
   // 6 ms is what no strategy beats: the last layer's forward and backward pass, then everything.
   EXPECT_NEAR(modelled(two_layers(), two_nodes(), by_layer(1000000)).lower_bound, 6e-3, 1e-9);
+}
+
+// Operations by stream, with those that each one awaits.
+std::string listed(const Plan& plan, const Workload& workload) {
+  std::string text;
+  for (const Op& op : plan.ops) {
+    text += std::to_string(op.stream) + " " + describe(op, plan, workload);
+    for (const OpId id : op.after) text += ", after " + std::to_string(id);
+    for (const OpId id : op.after_previous) text += ", after last " + std::to_string(id);
+    text += "\n";
+  }
+  return text;
+}
+
+// The example of step_plan.cc.
+TEST(CrossStep, OperationsOfTwoLayersByHand) {
+  Workload workload = two_layers();
+  workload.update = 4e-3;
+  EXPECT_EQ(listed(make_plan(workload, two_nodes(), {}), workload),
+            "0 forward\n"
+            "0 backward last.w\n"
+            "1 all_reduce bucket 0, after 1\n"
+            "0 backward first.w\n"
+            "1 all_reduce bucket 1, after 3\n"
+            "0 update, after 2, after 4\n");
+  EXPECT_EQ(listed(make_plan(workload, two_nodes(), crossing(Exchange::kDecoupled)), workload),
+            "0 update first.w, after last 8\n"
+            "0 forward first.w\n"
+            "0 update last.w, after last 9\n"
+            "0 forward last.w\n"
+            "0 backward last.w\n"
+            "1 reduce_scatter bucket 0, after 4\n"
+            "0 backward first.w\n"
+            "1 reduce_scatter bucket 1, after 6\n"
+            "1 all_gather bucket 1\n"
+            "1 all_gather bucket 0\n");
 }
 
 TEST(CrossStep, CreditThatIsHandedOverCannotBeOvertaken) {

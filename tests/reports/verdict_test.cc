@@ -79,8 +79,8 @@ TEST(Verdict, ANetworkThatCannotCarryTheTrainingIsSaidFirst) {
     return one;
   };
   const std::string slow =
-      "The network cannot carry this training: 95.0 % of each step waits for it, whatever is "
-      "chosen; syncline tune names what can. ";
+      "The network cannot carry this training: 95.0 % of each step waits for it with every "
+      "strategy; syncline tune names remedies. ";
   measure::Report report = report_of({waiting("momentum", 1, 0.99), waiting("fp16", 1.4, 0.95)});
   EXPECT_EQ(verdict(report), slow + "fp16 is the fastest (1.40x over momentum).");
   report.rows.push_back(waiting("overlapped", 1.2, 0.5));

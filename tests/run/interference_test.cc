@@ -131,6 +131,27 @@ TEST(Slowed, AnExchangeThatBeginsBesideComputationWaitsForAProcessor) {
   }
 }
 
+// The example of interference.cc. Bytes for 3.98 ms and two rounds of 10 us are an exchange of 4
+// ms.
+TEST(Slowed, TheDelayTheExtraTimeAndTheLossAreOperations) {
+  const Scenario scenario = two_gradients(
+      0.25, 8 / 0.995, "", R"(, "overlap_collective_slowdown": 0.25, "overlap_delay_us": 3000)");
+  ASSERT_NEAR(exchange_of(scenario), 0.004, 1e-9);
+  collective::CostCache cache(scenario.cluster);
+  const auto plan = with_interference(
+      plan::make_plan(scenario.workload, scenario.cluster, scenario.strategies.front()),
+      scenario.cluster.device, cache);
+  const auto inserted = plan::ops_of(plan, plan::Busy::Reason::kInterference);
+  const plan::StreamId streams[] = {1, 1, plan::kComputeStream};
+  const Seconds seconds[] = {0.003, 0.001, 0.001};
+  ASSERT_EQ(inserted.size(), 3u);
+  for (std::size_t i = 0; i < inserted.size(); ++i) {
+    EXPECT_EQ(inserted[i]->stream, streams[i]) << i;
+    EXPECT_NEAR(plan::seconds_of(inserted[i]->work), seconds[i], 1e-9) << i;
+  }
+  EXPECT_NEAR(modelled(scenario), 0.005 + 0.025 + 0.001, 1e-9);
+}
+
 // On a stream of its own the second exchange begins while the first has its bytes to send yet: the
 // links have been idle for as long as that one waited.
 TEST(Slowed, NothingFlowsWhileAnExchangeWaits) {

@@ -108,6 +108,24 @@ INSTANTIATE_TEST_SUITE_P(TenMiB, Concurrency,
                                                  {2, 8})),
                          name_of_case);
 
+// The example of FluidModel: the second all-reduce is ready once half of the first is over.
+TEST(FluidModel, TwoOnTheSameLinksRunAtHalfSpeed) {
+  Cluster cluster = flat_cluster(2);
+  cluster.tiers[0].latency = 0;
+  cluster.tiers[0].bandwidth = 1e9;
+  const auto eight_ms = all_reduce(2, "ring", 2'000'000);
+  plan::Plan plan = plan_of(2, {{1, eight_ms}, {2, eight_ms}});
+  const plan::Compute gradient{plan::Phase::kBackward, 0.004};
+  plan.ops.insert(plan.ops.begin(), 2, plan::Op{plan::kComputeStream, {}, gradient});
+  plan.ops[2].after = {0};
+  plan.ops[3].after = {1};
+  std::vector<Seconds> ends(plan.ops.size(), 0);
+  const auto timeline = run::make_model_executor({cluster, {}, 1})->run(plan, {}, 1).timeline;
+  for (const run::Span& span : timeline.spans) ends[index(span.op)] = span.end;
+  EXPECT_NEAR(ends[2], 0.016, 1e-12);
+  EXPECT_NEAR(ends[3], 0.020, 1e-12);
+}
+
 // One TCP stream does not fill a fast link; several do.
 class FlowCap : public testing::TestWithParam<Case> {};
 
