@@ -111,7 +111,7 @@ class MemoryPlan {
   const std::vector<run::Payload>& layouts() const { return layouts_; }
   const std::vector<Region>& payloads() const { return payloads_; }
   // Returns, by bucket, the values that the backward pass copies into a view; empty for others.
-  const std::vector<Region>& produced() const { return produced_; }
+  const std::vector<Region>& produced_regions() const { return produced_; }
   // Momentum correction of a sparse codec's bucket; empty for other buckets.
   struct Waiting {
     Region velocity, residual;

@@ -20,7 +20,7 @@ struct FrameworkKey {
   Json usual;  // for kMatters: the framework's default; null: off
 
   // Returns true if this value changes a step and no reader evaluates the key.
-  bool left_out(const Json& value) const;
+  bool is_ignored(const Json& value) const;
 };
 
 struct KeyList {
@@ -38,7 +38,7 @@ std::vector<std::string> key_list_names();
 bool says_off(const Json& value);
 
 // Returns the keys in `config` that change a step and that no reader evaluates: "a, b".
-std::string left_out(const Json& config, const KeyList& list);
+std::string list_ignored_keys(const Json& config, const KeyList& list);
 
 // Ends the reading of a configuration by its list of keys. Ignores kHarmless keys, notes kMatters
 // keys in one sentence, and refuses keys that the framework does not have.

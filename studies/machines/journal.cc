@@ -52,7 +52,7 @@ Line line_in(std::string text) {
     text += '}';
     if (!ends || fingerprint(text) != written_sum) return line;
   }
-  auto parsed = json_in(text);
+  auto parsed = try_parse_json(text);
   if (parsed && parsed->is_object()) line.object = std::move(*parsed);
   return line;
 }

@@ -27,7 +27,7 @@ struct Calibrated {
 
 // Returns the document with its calibration's fitted values at the first sweep point in place, and
 // their errors; the unchanged document if it has no calibration.
-Calibrated calibrated(const input::Document& document);
+Calibrated calibrate_document(const input::Document& document);
 
 // Returns the fitted figures of the ports between nodes; nullopt if the fit is of something else.
 // Requires a scenario with the fitted values in place.

@@ -58,10 +58,10 @@ class CandidateWalk {
   std::map<std::pair<std::size_t, FusionKind>, GroupBest>& groups() { return groups_; }
   // Returns the number n for which the n best groups are certainly found. Groups with the same
   // figures are one row of a ranking.
-  std::size_t certain() const { return pruned() ? certain_ : groups_.size(); }
+  std::size_t certain() const { return is_pruned() ? certain_ : groups_.size(); }
   // Returns true if bounds leave candidates out. They hold for the closed form. The simulation may
   // be a little faster, so its bounds only set the order.
-  bool pruned() const { return pruned_; }
+  bool is_pruned() const { return pruned_; }
   bool fits(const Strategy& strategy) const;
 
  private:

@@ -56,7 +56,7 @@ class Tuner {
   // Searches further until the ranking has `top` rows or no candidate is left. The first walk may
   // give fewer, because groups with the same figures make one row.
   void fill() {
-    while (walk_.pruned() && tuned_.complete && tuned_.ranking.size() < options_.top &&
+    while (walk_.is_pruned() && tuned_.complete && tuned_.ranking.size() < options_.top &&
            walk_.groups().size() >= walk_.certain()) {
       walk_.widen();
       ranking_.rank();
@@ -118,7 +118,7 @@ class Tuner {
     if (!plan.ends.empty()) {
       Fusion fusion = by_ends(plan.ends);
       fusion.align = one.fusion.align;
-      one = fused(one, fusion);
+      one = apply_fusion(one, fusion);
     }
     one.name = fusion_words(one.fusion);
     tuned_.optimum_strategy = one;
@@ -152,12 +152,12 @@ class Tuner {
       Fusion fusion = form;
       fusion.size = size;
       fusion.cycle = cycle;
-      return fused(knobs, fusion);
+      return apply_fusion(knobs, fusion);
     };
     const auto thresholds =
         size_thresholds(configuration.tensors(), configuration.candidates(), form);
     std::set<Bytes> sizes;
-    for (const std::size_t at : spread_over(thresholds.size(), kMaxCurvePoints)) {
+    for (const std::size_t at : spread_indices(thresholds.size(), kMaxCurvePoints)) {
       sizes.insert(thresholds[at]);
     }
     if (by_size && sizes.size() > 1) sizes.insert(best.size);
