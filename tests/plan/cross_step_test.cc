@@ -18,7 +18,7 @@ namespace {
 
 using test::shipped_workload;
 using test::tensor_of;
-using Exchange = Strategy::Exchange;
+using BucketExchange = Strategy::Exchange;
 using Priority = Strategy::Priority;
 
 // No latency; an all-reduce between the two takes a second a GB.
@@ -55,7 +55,7 @@ measure::Metrics modelled(const Workload& workload, const Cluster& cluster,
   return measured(workload, cluster, strategy, *model);
 }
 
-Strategy crossing(Exchange exchange = Exchange::kAllReduce) {
+Strategy crossing(BucketExchange exchange = Exchange::kAllReduce) {
   Strategy strategy = exchanging(exchange);
   strategy.cross_step = true;
   strategy.update = Strategy::Update::kPerBucket;
@@ -257,9 +257,10 @@ TEST(CrossStep, ModelAndSimulationAgree) {
     for (Strategy strategy : crossing_strategies(random)) {
       strategy.streams = 1;
       const Seconds model = modelled(workload, cluster, strategy).step_time;
-      for (const auto grain : {Simulation::Grain::kMerged, Simulation::Grain::kStep}) {
+      for (const auto granularity :
+           {Simulation::Granularity::kMerged, Simulation::Granularity::kStep}) {
         Simulation simulation;
-        simulation.grain = grain;
+        simulation.granularity = granularity;
         const auto sim = sim::make_sim_executor({cluster, simulation, 1});
         EXPECT_NEAR(measured(workload, cluster, strategy, *sim, 3).step_time / model, 1, 1e-3);
       }
