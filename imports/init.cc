@@ -308,11 +308,10 @@ std::vector<std::string> assumed_of(const KnownNode& node, const KnownDevice& de
   constexpr int kDigits = 3;
   const double half = hardware::reached_half_flops(device.compute_capability);
   return {
-      "of " + std::string(device.summary) + "'s rated compute " + short_text(half, kDigits) +
-          " reached by products in half precision, " +
-          short_text(hardware::kReachedFlops, kDigits) +
-          " in fp32, as published runs do; of its memory rate " +
-          short_text(hardware::kReachedMemory, kDigits) + "; " +
+      "products reach " + short_text(half, kDigits) + " of " + std::string(device.summary) +
+          "'s rated compute in half precision and " + short_text(hardware::kReachedFlops, kDigits) +
+          " in fp32, as in published runs, and other work " +
+          short_text(hardware::kReachedMemory, kDigits) + " of its memory rate; " +
           short_text(hardware::kLaunch / kMicrosecond, kDigits) +
           " us of host time per kernel launch, as in eager PyTorch",
       "links of " + std::string(node.summary) + " as rated (" + std::string(node.source) + "); " +

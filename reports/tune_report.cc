@@ -368,17 +368,20 @@ Table averaging_of(const tune::Tuning& tuning) {
 
 std::string search_sentence(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
+  const bool all = tuned.evaluations >= tuned.points;
   std::string text =
       (tuning.own_search ? "Searched as the scenario says: "
                          : "Searched by default (the scenario has no \"search\"): ") +
       count_text(tuned.points) + " candidates around " + quoted_name(tuned.base.name) + ", " +
-      count_text(tuned.evaluations) + " of them evaluated by the " + tuning.executor + " executor";
-  if (!tuned.exhaustive) text += ", the rest ruled out by their bounds";
+      (all ? "all" : count_text(tuned.evaluations) + " of them") + " evaluated by the " +
+      tuning.executor + " executor";
+  if (!all && tuned.complete) text += ", the rest ruled out by their bounds";
   if (!tuned.complete) {
     const double percent = 100 * (1 - tuned.left_bound / tuned.winner().metrics.step_time);
-    text += percent > 0 ? "; stopped before the end: by their bounds the others are at most " +
-                              share_text(percent) + " faster"
-                        : "; the budget ended the search when the best was certain";
+    text += percent > 0
+                ? "; the search stopped early, and by their bounds the others are at most " +
+                      share_text(percent) + " faster"
+                : "; the budget ended the search when the best was certain";
   }
   if (!tuned.unmeasured.empty()) {
     text += "; left out, as their collectives were not measured and the base's were: " +

@@ -116,8 +116,8 @@ struct KnownNode {
 // Latencies are not published. These are the ones with which core/collective/library.h found the
 // error of costs from data sheets, so that its intervals hold for these nodes too.
 inline constexpr std::string_view kLatencySource =
-    "latencies assumed: 2 us a message over NVLink, 5 over PCIe; between nodes 5, 15 on EFA, 25 on "
-    "TCP; 10 us a collective";
+    "latencies assumed: 2 us per message over NVLink, 5 over PCIe; between nodes 5, 15 on EFA, 25 "
+    "on TCP; 10 us per collective";
 inline constexpr Seconds kCollectiveOverhead = 10 * kMicrosecond;
 
 std::span<const KnownNode> nodes();

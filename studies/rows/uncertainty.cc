@@ -222,12 +222,12 @@ double computation_at(const Scenario& scenario, const FitErrors& fit_errors, dou
 
 std::string_view words_of(Uncertainty uncertainty) {
   constexpr std::array<std::string_view, kUncertainties> kWords{
-      "what small messages take on the network",
-      "what large messages take on the network",
+      "the time of small messages on the network",
+      "the time of large messages on the network",
       "the time of the computation",
       "the time of encoding and copying",
-      "how much computation slows down during a collective",
-      "what training in parallel costs besides its collectives"};
+      "the slowdown of computation during a collective",
+      "the cost of parallel training besides its collectives"};
   return kWords.at(place_of(uncertainty));
 }
 

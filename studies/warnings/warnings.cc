@@ -261,14 +261,14 @@ void warning_on_tier(const Cluster& cluster, const Tier& tier, std::vector<std::
   }
   if (tier.latency >= kSlowestMessage && (inside || ports_of_nodes)) {
     lines.push_back(key + ".latency_us: " + number_text(tier.latency / kMicrosecond) +
-                    " us a message is a wide-area network's: were nanoseconds meant?");
+                    " us per message is a wide-area network's: were nanoseconds meant?");
   }
   if (ports_of_nodes && !cluster.cost_model && tier.latency > 0 &&
       tier.latency < kQuickestMessage) {
     const double given = tier.latency / kMicrosecond;
     constexpr double kMicrosecondsAMillisecond = 1000;
     lines.push_back(doubtful(key + ".latency_us: no network takes " + number_text(given) +
-                             " us a message between nodes: were milliseconds meant (" +
+                             " us per message between nodes: were milliseconds meant (" +
                              number_text(given * kMicrosecondsAMillisecond) + " us)?"));
   }
 }

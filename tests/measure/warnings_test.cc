@@ -111,7 +111,7 @@ TEST(Warnings, UnitsThatAreOffByAThousand) {
   const std::tuple<const char*, const char*, double, const char*> mistakes[] = {
       {"inter", "bandwidth_gbps", 25000,
        "cluster.inter.bandwidth_gbps: 25000 Gbit/s is more than any NIC carries"},
-      {"inter", "latency_us", 20000, "cluster.inter.latency_us: 20000 us a message"},
+      {"inter", "latency_us", 20000, "cluster.inter.latency_us: 20000 us per message"},
       {"intra", "bandwidth_gbps", 300000, "GPU's port"},
       {"device", "tflops", 312000, "was GFLOP/s meant?"},
       {"device", "memory_gbytes_per_s", 2e6, "was MB/s meant?"}};
