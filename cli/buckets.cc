@@ -26,7 +26,7 @@ std::vector<plan::StreamId> streams_of(const plan::Plan& plan) {
 
 reports::Table buckets_of(const plan::Plan& plan, const Workload& workload) {
   using enum reports::Kind;
-  using reports::Column, reports::kept;
+  using reports::Column, reports::data_column;
   reports::Table table{reports::columns(
       reports::table_column("bucket", "bucket", kInteger, 0, Column::kNoJson),
       reports::table_column("tensors", "tensors", kInteger, 0, Column::kNoJson),

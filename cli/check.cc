@@ -58,7 +58,7 @@ reports::Page page_of(const Checked& checked) {
 }
 
 reports::Table notes_of(const Checked& checked) {
-  using reports::kept;
+  using reports::data_column;
   reports::Table notes{
       reports::columns(data_column("strategy"), data_column("dialect"), data_column("note"))};
   for (const auto& strategy : checked.scenario.strategies) {

@@ -184,7 +184,7 @@ reports::Page page_of(const std::vector<Choices>& all) {
 }
 
 reports::Table rows_of(const std::vector<Choices>& all) {
-  using reports::kept;
+  using reports::data_column;
   reports::Table rows{reports::columns(data_column("kind"), data_column("name"),
                                        data_column("collectives"), data_column("summary"))};
   for (const auto& choices : all) {

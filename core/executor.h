@@ -88,6 +88,6 @@ std::unique_ptr<Executor> make_host_executor(const Workload& workload);
 // computes the expected time under jitter; ranks are alike. Never fails.
 std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings);
 // Returns the closed-form model on the cache's cluster, with its costs.
-std::unique_ptr<Executor> make_model_executor(std::shared_ptr<collective::CostCache> cache);
+std::unique_ptr<Executor> make_cached_executor(std::shared_ptr<collective::CostCache> cache);
 
 }  // namespace syncline::run

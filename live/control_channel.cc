@@ -106,7 +106,7 @@ class ControlChannel::Life {
   // Waits until the ranks have met. Throws if they cannot.
   void meet() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return meeting_.is_complete() || meeting_.failure(); });
+    changed_.wait(lock, [&] { return meeting_.is_done() || meeting_.failure(); });
     if (meeting_.failure()) std::rethrow_exception(meeting_.failure());
   }
 
@@ -157,8 +157,7 @@ class ControlChannel::Life {
  private:
   // All functions from here to live() require the lock.
 
-  // Lets the thread send, and waits until `found` returns true. Throws if a failure or rank 0's end
-  // comes first.
+  // Lets the thread send and waits until found(). Throws if a failure or rank 0's end comes first.
   template <typename Found>
   void wait_for(std::unique_lock<std::mutex>& lock, Found found) {
     bell_.ring();
@@ -178,7 +177,7 @@ class ControlChannel::Life {
 
   // Notes a failure; the first one decides.
   void note_failure(const Failure& failure) {
-    if (!meeting_.is_complete()) return meeting_.fail(failure.text, failure.first_hand, peers_);
+    if (!meeting_.is_done()) return meeting_.fail(failure.text, failure.first_hand, peers_);
     if (!failure_ && !leaving_) set_failure(failure);
   }
 
@@ -225,7 +224,7 @@ class ControlChannel::Life {
   // Takes another rank's message on rank 0. Returns how it broke the protocol, or nullopt.
   std::optional<std::string> take_of_rank(Peer& peer, const Message& message) {
     if (message.kind == MessageKind::kShare) {
-      return gathering_.take_share(peer, message, meeting_.is_complete(), peers_);
+      return gathering_.take_share(peer, message, meeting_.is_done(), peers_);
     }
     if (message.kind != MessageKind::kPing) return kMisplaced;
     peers_.send(peer, MessageKind::kPong, message.number, pack_number(now()));
@@ -274,20 +273,20 @@ class ControlChannel::Life {
     for (;;) {
       peers_.heartbeat(std::min<milliseconds>(kHeartbeatEvery, settings_.timeout / 4));
       bool all = hear();
-      if (!meeting_.is_complete()) {
+      if (!meeting_.is_done()) {
         meeting_.attend(peers_);
         changed_.notify_all();
         all = hear();
       }
-      if (all) note_found(peers_.find_lost(meeting_.is_complete()));
+      if (all) note_found(peers_.find_lost(meeting_.is_done()));
       if (meeting_.failure()) return part(lock, kParting);
-      if (meeting_.is_complete()) {
+      if (meeting_.is_done()) {
         note_found(peers_.find_silent(settings_.timeout));
         note_found(gathering_.find_missing(peers_, settings_.timeout));
       }
       if (failure_) return end(lock);
       if (leaving_) return part(lock, settings_.timeout);
-      wait(lock, !all ? 0ms : meeting_.is_complete() ? kHeartbeatEvery : 10ms);
+      wait(lock, !all ? 0ms : meeting_.is_done() ? kHeartbeatEvery : 10ms);
     }
   }
 

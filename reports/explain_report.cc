@@ -109,7 +109,7 @@ std::string whole_job_line(const measure::Explained& one) {
          line("doubled",
               "twice the nodes with the same layout: " + seconds_text(one.doubled->step) + ", " +
                   share_text(longer) + " longer, data parallelism " +
-                  share_text(100 * (one.doubled->communication() + one.doubled->handling) /
+                  share_text(100 * (one.doubled->communication() + one.doubled->comm_overhead) /
                              one.doubled->step));
 }
 

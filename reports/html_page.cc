@@ -12,7 +12,7 @@
 namespace syncline::reports {
 namespace {
 
-using chart::escaped;
+using chart::escape;
 
 constexpr std::string_view kData = "<script type=\"application/json\" class=\"data\">";
 std::string style() {

@@ -466,7 +466,7 @@ CostCache::CostModelEntry* CostCache::cost_model_entry(const Collective& collect
   if (!answer) return nullptr;
 
   // Stretched links lengthen latency and transfer alike.
-  const Seconds time = answer->time / answer->stretch;
+  const Seconds time = answer->time / answer->link_slowdown;
   Entry& links = entry(collective);
   const auto bytes = static_cast<double>(collective.bytes());
   auto fresh = std::make_unique<CostModelEntry>();
@@ -489,9 +489,9 @@ CostCache::CostModelEntry* CostCache::cost_model_entry(const Collective& collect
       fresh->latencies[s] = (time - transfer) * (sum > 0 ? own[s] / sum : s == 0 ? 1 : 0);
     }
   }
-  for (Seconds& latency : fresh->latencies) latency *= answer->stretch;
+  for (Seconds& latency : fresh->latencies) latency *= answer->link_slowdown;
   CollectiveCost& cost = fresh->cost;
-  cost.scale = answer->stretch * std::min(1.0, time / transfer);
+  cost.scale = answer->link_slowdown * std::min(1.0, time / transfer);
   cost.seconds_per_byte *= cost.scale;
   for (StageCost& stage : cost.stages) {
     stage.seconds_per_byte *= cost.scale;
@@ -558,7 +558,7 @@ LeastCost CostCache::least(const Collective& collective, Bytes largest) {
     const auto answer = cost_model_time(other);
     if (!answer) continue;
     const auto bytes = static_cast<double>(other.bytes());
-    rate = std::min(rate, entry(other).at_once().seconds_per_byte * answer->stretch);
+    rate = std::min(rate, entry(other).at_once().seconds_per_byte * answer->link_slowdown);
     times.emplace_back(bytes, answer->time);
     rate = std::min(rate, answer->time / bytes);
   }

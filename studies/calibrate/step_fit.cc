@@ -98,7 +98,7 @@ class StepModel {
     points_.push_back({key.point, measure::at_point(document_, key.point), nullptr, nullptr});
     Point& point = points_.back();
     point.cache = std::make_shared<collective::CostCache>(point.scenario.cluster);
-    point.model = run::make_model_executor(point.cache);
+    point.model = run::make_cached_executor(point.cache);
     return point;
   }
 

@@ -54,7 +54,7 @@ Explained strategy_explained(const input::Document& document, const Scenario& sc
                              std::size_t which,
                              const std::shared_ptr<collective::CostCache>& shared,
                              Uncertainties& uncertainties) {
-  const auto executor = run::make_model_executor(shared);
+  const auto executor = run::make_cached_executor(shared);
   collective::CostCache& cache = *shared;
   const bool alone = scenario.cluster.ranks() == 1;
   Explained one;

@@ -49,7 +49,7 @@ struct Guest {
     here.cluster = cluster;
     cache = std::make_shared<collective::CostCache>(cluster);
     Evaluated evaluated =
-        evaluate_strategy(here, *strategy, *run::make_model_executor(cache), *cache);
+        evaluate_strategy(here, *strategy, *run::make_cached_executor(cache), *cache);
     step = evaluated.metrics.step_time;
     plan = std::move(evaluated.plan);
     const collective::Network network(cluster);

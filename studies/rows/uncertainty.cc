@@ -296,7 +296,7 @@ std::pair<Uncertainty, double> widest(const Sensitivity& sensitivity) {
 class Uncertainties::Shifted {
  public:
   Shifted(std::shared_ptr<collective::CostCache> cache, Device device)
-      : cache_(std::move(cache)), executor_(run::make_model_executor(cache_)), device_(device) {}
+      : cache_(std::move(cache)), executor_(run::make_cached_executor(cache_)), device_(device) {}
 
   void move_computation(double factor) { computation_ = factor; }
 
