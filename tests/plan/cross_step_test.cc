@@ -19,7 +19,7 @@ namespace {
 
 using test::shipped_workload;
 using test::tensor_of;
-using BucketExchange = Strategy::Exchange;
+using Exchange = Strategy::Exchange;
 using Priority = Strategy::Priority;
 
 // No latency; an all-reduce between the two takes a second a GB.
@@ -56,7 +56,7 @@ measure::Metrics modelled(const Workload& workload, const Cluster& cluster,
   return measured(workload, cluster, strategy, *model);
 }
 
-Strategy crossing(BucketExchange exchange = Exchange::kAllReduce) {
+Strategy crossing(Exchange exchange = Exchange::kAllReduce) {
   Strategy strategy = exchanging(exchange);
   strategy.cross_step = true;
   strategy.update = Strategy::Update::kPerBucket;
