@@ -212,7 +212,7 @@ ncclComm_t Communicators::split(const CommunicatorKey& key) {
   // NCCL reads its choice of algorithms when a communicator is made.
   const bool asked = settings_.follow_algorithm && !key.algorithm.empty();
   const Environs environs("NCCL_ALGO", asked ? "allreduce:" + key.algorithm : "");
-  const auto here = collective::place_in(key.groups, channel_.rank());
+  const auto here = collective::find_place(key.groups, channel_.rank());
   const int color = here ? here->group : NCCL_SPLIT_NOCOLOR;
   const std::string call = "ncclCommSplit(stream " + std::to_string(key.stream) + ", groups of " +
                            std::to_string(key.groups.size) + ")";

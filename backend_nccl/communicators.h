@@ -19,11 +19,11 @@
 namespace syncline::nccl_backend {
 
 // Limits a wait for other ranks. look() throws MachineError if a rank has failed, and DeviceError
-// if went_on() was not called for as long as ranks may be silent.
+// if note_progress() was not called for as long as ranks may be silent.
 class WaitLimit {
  public:
   explicit WaitLimit(const live::ControlChannel& channel, std::chrono::milliseconds more = {});
-  void went_on() { since_ = live::LiveClock::now(); }
+  void note_progress() { since_ = live::LiveClock::now(); }
   void look(const std::string& waiting_for) const;
 
  private:

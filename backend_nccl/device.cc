@@ -58,7 +58,7 @@ void CudaEvent::record_outside(cudaStream_t stream) const {
              "cudaEventRecordWithFlags");
 }
 
-bool CudaEvent::passed() const {
+bool CudaEvent::is_done() const {
   const cudaError_t state = cudaEventQuery(event_);
   if (state == cudaErrorNotReady) {
     static_cast<void>(cudaGetLastError());  // else the next launch looks failed

@@ -49,7 +49,7 @@ class CudaEvent {
   // Records during a capture: the graph records the event, and the host can read it.
   void record_outside(cudaStream_t stream) const;
   // Returns true if all work before the event is done.
-  bool passed() const;
+  bool is_done() const;
 
  private:
   cudaEvent_t event_ = nullptr;

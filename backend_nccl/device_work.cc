@@ -173,7 +173,7 @@ void DeviceWork::carry_out(plan::OpId op, int communicator, cudaStream_t stream)
     if (action.kind == Action::Kind::kExchange) {
       communicators_.exchange(communicator, action.calls, block_.data(), stream);
     } else if (is_staged(action.kind)) {
-      staged(action, stream);
+      stage_on_host(action, stream);
     } else if (action.kind == Action::Kind::kEncode) {
       encode(action.bucket, stream);
     } else if (action.kind == Action::Kind::kDecode) {
@@ -285,7 +285,7 @@ void DeviceWork::cross(const Staged& bucket, int which, cudaMemcpyKind direction
   }
 }
 
-void DeviceWork::staged(const Action& action, cudaStream_t stream) {
+void DeviceWork::stage_on_host(const Action& action, cudaStream_t stream) {
   Staged& bucket = *staged_[index(action.bucket)];
   std::byte* payload = block_.data() + memory_.payloads()[index(action.bucket)].at;
   const std::int64_t bytes = bucket.layout->bytes();

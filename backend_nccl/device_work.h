@@ -73,7 +73,7 @@ class DeviceWork {
   void blocks(const Action& action, cudaStream_t stream) const;
   void factors(const Action& action, cudaStream_t stream) const;
   void move(const Action& action, cudaStream_t stream) const;
-  void staged(const Action& action, cudaStream_t stream);
+  void stage_on_host(const Action& action, cudaStream_t stream);
   void cross(const Staged& bucket, int which, cudaMemcpyKind direction, cudaStream_t stream) const;
   template <void (*kWork)(Staged&)>
   static void CUDART_CB on_host(void* bucket);

@@ -175,8 +175,8 @@ std::vector<run::PayloadSlice> MemoryPlan::staged_slices(int bucket, bool fill) 
   const run::Payload& layout = layouts_[index(bucket)];
   std::vector<run::PayloadSlice> slices;
   if (host_averages(index(bucket))) return slices;
-  if (layout.summed()) {
-    slices = fill ? layout.filled() : layout.read_back();
+  if (layout.is_summed()) {
+    slices = fill ? layout.filled_slices() : layout.read_back();
   } else {
     for (const int tensor : plan_.buckets[index(bucket)].tensors) {
       slices.push_back({tensor, 0, elements_[index(tensor)], 0});
@@ -208,7 +208,7 @@ void MemoryPlan::act(plan::OpId id) {
     const bool prepared = view(b) || uses_[b].staged;
     if (!prepared && uses_[b].first == id) cross(collective->bucket, false, actions);
     const std::size_t number = uses_[b].number(id);
-    if (collective::place_in(collective->groups, rank_)) {
+    if (collective::find_place(collective->groups, rank_)) {
       const std::int64_t at = payloads_[b].at + layouts_[b].place(number);
       if (layouts_[b].blocks() && collective->kind != collective::CollectiveKind::kAllGather) {
         all_to_all(*collective, at, actions);
@@ -249,7 +249,7 @@ void MemoryPlan::produce(int first, int last, std::vector<Action>& actions) cons
       }
       if (!view(b)) continue;
       const std::int64_t unit = size_of(layouts_[b].format());
-      for (const run::PayloadSlice& slice : layouts_[b].filled()) {
+      for (const run::PayloadSlice& slice : layouts_[b].filled_slices()) {
         if (slice.tensor != tensor) continue;
         add_move(copies,
                  {produced_[b].at + slice.at, payloads_[b].at + slice.at, slice.count * unit});
@@ -272,7 +272,7 @@ void MemoryPlan::cross(int bucket, bool back, std::vector<Action>& actions) cons
   using Kind = Action::Kind;
   const bool coded = !averaged && !layout.blocks() && sparse_codec(b);
   if (coded) action.kind = back ? Kind::kDecode : Kind::kEncode;
-  const bool summed_here = layout.blocks() || (layout.summed() && castable(layout.format()));
+  const bool summed_here = layout.blocks() || (layout.is_summed() && castable(layout.format()));
   const bool staged = averaged || (!coded && !summed_here);
   if (staged) action.kind = back ? Kind::kStagedRead : Kind::kStagedFill;
   if (coded || staged) return actions.push_back(std::move(action));
@@ -280,7 +280,7 @@ void MemoryPlan::cross(int bucket, bool back, std::vector<Action>& actions) cons
   cast.kind = Kind::kCast;
   if (!layout.blocks()) (back ? cast.from : cast.to) = layout.format();
   const std::int64_t numbers = layout.blocks() ? rows_[b].at : payloads_[b].at;
-  for (const run::PayloadSlice& slice : back ? layout.read_back() : layout.filled()) {
+  for (const run::PayloadSlice& slice : back ? layout.read_back() : layout.filled_slices()) {
     Action::Move move{gradients_[index(slice.tensor)].at + slice.first * kFloatBytes,
                       numbers + slice.at, slice.count};
     if (back) std::swap(move.from, move.to);
@@ -386,7 +386,7 @@ void MemoryPlan::average(std::vector<Action>& actions) const {
 // to, or broadcast from, its member, all in one group.
 Action MemoryPlan::exchange(const collective::Collective& collective, std::int64_t at) const {
   const run::Payload& layout = layouts_[index(collective.bucket)];
-  const auto here = *collective::place_in(collective.groups, rank_);
+  const auto here = *collective::find_place(collective.groups, rank_);
   const int members = collective.groups.size;
   const bool summed = layout.numbers();
   // Gathered units are bytes to NCCL.
@@ -436,7 +436,7 @@ void MemoryPlan::all_to_all(const collective::Collective& collective, std::int64
         "a codec with scales is summed all to all by NCCL: set algorithm to nccl or all_to_all");
   }
   const int members = collective.groups.size;
-  const int own = collective::place_in(collective.groups, rank_)->member;
+  const int own = collective::find_place(collective.groups, rank_)->member;
   const auto part = [&](int member) {
     const auto units = collective::part_of(collective.elements, members, member);
     return Action::Move{at + units.begin * collective.unit, 0, units.size() * collective.unit};

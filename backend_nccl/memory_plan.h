@@ -98,7 +98,7 @@ class MemoryPlan {
   // Return, by bucket, layouts and payloads. Empty for a single rank.
   const std::vector<run::Payload>& layouts() const { return layouts_; }
   const std::vector<Region>& payloads() const { return payloads_; }
-  const std::vector<Region>& produced() const {
+  const std::vector<Region>& produced_regions() const {
     return produced_;
   }  // views' values, which the backward pass copies
   // Momentum correction of a sparse codec's bucket; empty for other buckets.

@@ -219,10 +219,10 @@ class NcclExecutor final : public live::LiveExecutor {
     channel_.barrier(live::ControlChannel::kPatient);
     live::ClockOffset before = channel_.clock();
     const cudaStream_t stream = walk.stream(plan::kComputeStream);
-    const ClockAnchor begin = anchor_on(stream);
+    const ClockAnchor begin = measure_clock_anchor(stream);
     channel_.barrier();
     settings_.graph ? walk.run_captured() : walk.run(periods);
-    const ClockAnchor end = anchor_on(stream);
+    const ClockAnchor end = measure_clock_anchor(stream);
     live::ClockOffset after = channel_.clock();
 
     // The GPU's clock adds to the errors of the ranks' clocks.

@@ -18,7 +18,7 @@ using kernels::ElementType;
 using Kind = OperatorKernel::Kind;
 
 // Bytes of values; further ones share memory. Far more than any cache holds.
-constexpr std::size_t kMostValues = std::size_t{4} << 30U;
+constexpr std::size_t kMaxValues = std::size_t{4} << 30U;
 constexpr std::size_t kLine = 512;
 
 std::size_t whole_lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
@@ -95,7 +95,7 @@ void OperatorLoad::allocate() {
     states_ += whole_lines(4 * index(kernel.columns)) / 4;
     most = std::max(most, whole_lines(4 * index(kernel.columns)));
   }
-  const std::size_t values = std::max(most, std::min(all, kMostValues));
+  const std::size_t values = std::max(most, std::min(all, kMaxValues));
   std::size_t next = 0;
   for (const auto& value : workload_.operators.values) {
     const std::size_t bytes = whole_lines(index(value.bytes));
@@ -181,31 +181,31 @@ void OperatorLoad::norm(const OperatorKernel& kernel, cudaStream_t stream) const
   norm.rows = kernel.rows;
   norm.channels = static_cast<std::int32_t>(kernel.columns);
   norm.relu = kernel.activation == Activation::kRelu;
-  norm.x = read(kernel.reads[0]);
-  norm.residual = kernel.added ? read(kernel.reads[1]) : nullptr;
+  norm.x = input(kernel.reads[0]);
+  norm.residual = kernel.added ? input(kernel.reads[1]) : nullptr;
   norm.gamma = array(channels_, 0, kernel.columns);
   norm.beta = array(channels_, 1, kernel.columns);
   norm.mean = array(channels_, 2, kernel.columns);
   norm.inverse_deviation = array(channels_, 3, kernel.columns);
   norm.workspace = reinterpret_cast<float*>(workspace_.data());
-  std::byte* const y = written(kernel.writes[0]);
+  std::byte* const y = output(kernel.writes[0]);
   if (!kernel.gradient) return check_kernel(kernels::batch_norm_forward(norm, y, stream));
   kernels::BatchNormGradients gradients;
-  gradients.dy = read(kernel.reads[2]);
+  gradients.dy = input(kernel.reads[2]);
   gradients.dx = y;
-  gradients.dresidual = kernel.added ? written(kernel.writes[1]) : nullptr;
+  gradients.dresidual = kernel.added ? output(kernel.writes[1]) : nullptr;
   gradients.dgamma = array(channels_, 4, kernel.columns);
   gradients.dbeta = array(channels_, 5, kernel.columns);
   check_kernel(kernels::batch_norm_backward(norm, gradients, stream));
 }
 
 void OperatorLoad::sum(const OperatorKernel& kernel, cudaStream_t stream) const {
-  const kernels::AddActivation inputs{kernel.type, kernel.activation, read(kernel.reads[0]),
-                                      kernel.added ? read(kernel.reads[1]) : nullptr,
+  const kernels::AddActivation inputs{kernel.type, kernel.activation, input(kernel.reads[0]),
+                                      kernel.added ? input(kernel.reads[1]) : nullptr,
                                       kernel.columns};
-  std::byte* const y = written(kernel.writes[0]);
+  std::byte* const y = output(kernel.writes[0]);
   check_kernel(kernel.gradient
-                   ? kernels::add_activation_gradient(inputs, read(kernel.reads[1]), y, stream)
+                   ? kernels::add_activation_gradient(inputs, input(kernel.reads[1]), y, stream)
                    : kernels::add_activation(inputs, y, stream));
 }
 
@@ -218,27 +218,27 @@ void OperatorLoad::product(const OperatorKernel& kernel, cudaStream_t stream) co
                                   kernel.inner};
   const bool activated = kernel.activation != Activation::kIdentity;
   void* const aux = activated ? aux_.data() : nullptr;
-  std::byte* const first = written(kernel.writes[0]);
+  std::byte* const first = output(kernel.writes[0]);
   if (!kernel.gradient && !kernel.added) {
     return check_kernel(kernels::linear_input_gradient(
-        bare, {read(kernel.reads[0]), read(kernel.reads[1]), nullptr, first, nullptr}, workspace,
+        bare, {input(kernel.reads[0]), input(kernel.reads[1]), nullptr, first, nullptr}, workspace,
         stream));
   }
   if (!kernel.gradient) {
     return check_kernel(kernels::linear_forward(
-        layer, {read(kernel.reads[0]), read(kernel.reads[1]), aux_.data(), first, aux}, workspace,
+        layer, {input(kernel.reads[0]), input(kernel.reads[1]), aux_.data(), first, aux}, workspace,
         stream));
   }
-  const void* const dy = read(kernel.reads[1]);
+  const void* const dy = input(kernel.reads[1]);
   if (kernel.inputs_too) {
     check_kernel(kernels::linear_input_gradient(
-        layer, {dy, read(kernel.reads[2]), aux, first, nullptr}, workspace, stream));
+        layer, {dy, input(kernel.reads[2]), aux, first, nullptr}, workspace, stream));
   }
   kernels::LinearShape plain = layer;
   plain.activation = Activation::kIdentity;
   check_kernel(kernels::linear_weight_gradient(
       plain,
-      {dy, read(kernel.reads[0]), written(kernel.writes[1]), kernel.added ? aux_.data() : nullptr},
+      {dy, input(kernel.reads[0]), output(kernel.writes[1]), kernel.added ? aux_.data() : nullptr},
       workspace, stream));
 }
 
@@ -254,7 +254,7 @@ void OperatorLoad::update(const OperatorKernel& kernel, std::size_t number,
   bucket.gradients = reinterpret_cast<const float*>(
       kernel.columns * 4 > workload_.operators.values[index(kernel.reads[0])].bytes
           ? read_.data()
-          : read(kernel.reads[0]));
+          : input(kernel.reads[0]));
   bucket.first_moment = kernel.states > 0 ? states(1) : nullptr;
   bucket.second_moment = kernel.states > 1 ? states(2) : nullptr;
   bucket.elements = kernel.columns;

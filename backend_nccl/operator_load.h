@@ -38,8 +38,8 @@ class OperatorLoad {
   void sum(const OperatorKernel& kernel, cudaStream_t stream) const;
   void product(const OperatorKernel& kernel, cudaStream_t stream) const;
   void update(const OperatorKernel& kernel, std::size_t number, cudaStream_t stream) const;
-  const std::byte* read(int value) const { return read_.data() + at(value); }
-  std::byte* written(int value) const { return written_.data() + at(value); }
+  const std::byte* input(int value) const { return read_.data() + at(value); }
+  std::byte* output(int value) const { return written_.data() + at(value); }
   std::size_t at(int value) const {
     return value < 0 ? 0 : places_[static_cast<std::size_t>(value)];
   }

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 // Commands under way at most. CUDA's queues hold about a thousand; a launch into a full queue never
 // returns if the GPU waits for a rank that hangs.
-constexpr int kMostCommands = 512;
+constexpr int kMaxCommands = 512;
 
 }  // namespace
 
@@ -101,7 +101,7 @@ void StreamWalk::walk(int periods, bool captured) {
       const std::size_t number = index(period) * order_.launches.size() + i;
       const int commands = cost_(order_.launches[i]) + 4;
       try {
-        if (!captured) hold(std::max(0, kMostCommands - commands));
+        if (!captured) hold(std::max(0, kMaxCommands - commands));
         launch(period, i, captured);
       } catch (const DeviceError& error) {
         throw DeviceError(std::string(error.what()) + ", at " + describe(number));
@@ -119,10 +119,10 @@ void StreamWalk::hold(int commands) {
   WaitLimit wait_limit(channel_, longest_);
   while (commands_ > commands && !outstanding_.empty()) {
     const Outstanding& first = outstanding_.front();
-    if (times_[first.launch].end.passed()) {
+    if (times_[first.launch].end.is_done()) {
       commands_ -= first.commands;
       outstanding_.pop_front();
-      wait_limit.went_on();
+      wait_limit.note_progress();
       continue;
     }
     communicators_.check();
@@ -138,7 +138,7 @@ void StreamWalk::await() {
   hold(0);
   WaitLimit wait_limit(channel_, longest_ * static_cast<std::int64_t>(order_.launches.size()) *
                                      std::max(1, periods_));
-  while (!done_.passed()) {
+  while (!done_.is_done()) {
     communicators_.check();
     wait_limit.look("waiting for the end of the run");
     std::this_thread::sleep_for(200us);
@@ -210,7 +210,7 @@ std::vector<run::Span> StreamWalk::spans(int rank, const ClockAnchor& begin,
   return list;
 }
 
-ClockAnchor anchor_on(cudaStream_t stream) {
+ClockAnchor measure_clock_anchor(cudaStream_t stream) {
   constexpr int kTries = 30;
   std::vector<ClockAnchor> tries(kTries);
   std::size_t best = 0;

@@ -28,7 +28,7 @@ struct ClockAnchor {
 };
 
 // Returns the most exact of some dozens of anchors. Requires an otherwise idle stream.
-ClockAnchor anchor_on(cudaStream_t stream);
+ClockAnchor measure_clock_anchor(cudaStream_t stream);
 
 class DeviceClock {
  public:

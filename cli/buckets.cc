@@ -7,7 +7,7 @@
 #include "formats/input/document.h"
 #include "reports/format.h"
 #include "reports/table.h"
-#include "studies/rows/company.h"
+#include "studies/rows/fabric_jobs.h"
 #include "studies/study/study_calibration.h"
 
 namespace syncline::cli {
@@ -26,16 +26,16 @@ std::vector<plan::StreamId> streams_of(const plan::Plan& plan) {
 
 reports::Table buckets_of(const plan::Plan& plan, const Workload& workload) {
   using enum reports::Kind;
-  using reports::Column, reports::kept;
-  reports::Table table{
-      reports::columns(reports::both("bucket", "bucket", kInteger, 0, Column::kNoJson),
-                       reports::both("tensors", "tensors", kInteger, 0, Column::kNoJson),
-                       kept("tensors", Column::kJson), reports::both("bytes", "bytes", kBytes),
-                       reports::both("padded", "padded_bytes", kBytes),
-                       reports::both("dtype", "dtype"), reports::both("stream", "stream", kInteger),
-                       reports::both("from", "from", kText, 0, Column::kNoJson),
-                       reports::both("to", "to", kText, 0, Column::kNoJson),
-                       kept("codec", Column::kJson), kept("encoded_bytes", Column::kJson))};
+  using reports::Column, reports::data_column;
+  reports::Table table{reports::columns(
+      reports::table_column("bucket", "bucket", kInteger, 0, Column::kNoJson),
+      reports::table_column("tensors", "tensors", kInteger, 0, Column::kNoJson),
+      data_column("tensors", Column::kJson), reports::table_column("bytes", "bytes", kBytes),
+      reports::table_column("padded", "padded_bytes", kBytes),
+      reports::table_column("dtype", "dtype"), reports::table_column("stream", "stream", kInteger),
+      reports::table_column("from", "from", kText, 0, Column::kNoJson),
+      reports::table_column("to", "to", kText, 0, Column::kNoJson),
+      data_column("codec", Column::kJson), data_column("encoded_bytes", Column::kJson))};
   const auto streams = streams_of(plan);
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
     const plan::Bucket& bucket = plan.buckets[b];
@@ -57,7 +57,7 @@ struct BucketsVerb {
 };
 
 int run(const BucketsVerb& options) {
-  const input::Document document = measure::calibrated(read(options.scenario)).document;
+  const input::Document document = measure::calibrate_document(read(options.scenario)).document;
   const Scenario scenario = input::parse_scenario(document);
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
   const auto point = plan::training_phases(strategy, scenario.training).front().point;

@@ -66,8 +66,9 @@ reports::Page page_of(const Checked& checked) {
 }
 
 reports::Table notes_of(const Checked& checked) {
-  using reports::kept;
-  reports::Table notes{reports::columns(kept("strategy"), kept("dialect"), kept("note"))};
+  using reports::data_column;
+  reports::Table notes{
+      reports::columns(data_column("strategy"), data_column("dialect"), data_column("note"))};
   for (const auto& strategy : checked.scenario.strategies) {
     for (const auto& note : strategy.notes) notes.add(strategy.name, strategy.dialect, note);
   }
@@ -107,8 +108,8 @@ int run(const CheckOptions& options) {
       [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); });
   checked.scenario.strategies =
       chosen_strategies(checked.scenario, options.strategies, document.file);
-  print(reports::answered("check", checked.scenario.name, checked, page_of, notes_of, json_of,
-                          checked.warnings),
+  print(reports::make_answer("check", checked.scenario.name, checked, page_of, notes_of, json_of,
+                             checked.warnings),
         options.output);
   return 0;
 }

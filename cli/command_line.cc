@@ -53,7 +53,7 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
            shorten_text(word) + "'?";
   }
   return "unknown command '" + shorten_text(word) + "'" + did_you_mean(word, verbs) +
-         "; commands: " + reports::joined(verbs);
+         "; commands: " + reports::join(verbs);
 }
 
 // Names the option that the verb, or the program, does not have, with the nearest one that it has.

@@ -32,10 +32,10 @@ std::string names_of(const std::vector<CompletedVerb>& verbs, bool nested, const
   for (const CompletedVerb& verb : verbs) {
     if (verb.nested == nested) names.push_back(verb.name);
   }
-  return reports::joined(names, between);
+  return reports::join(names, between);
 }
 
-std::string spaced(const std::vector<std::string>& parts) { return reports::joined(parts, " "); }
+std::string spaced(const std::vector<std::string>& parts) { return reports::join(parts, " "); }
 
 // Quotes in single quotes, as all three shells read them. `quote` replaces a single quote inside.
 std::string quoted(const std::string& text, const std::string& quote) {

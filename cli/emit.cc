@@ -52,7 +52,7 @@ int write_python(const EmitOptions& options, const Scenario& scenario, const Str
   if (written.exact) {
     std::cerr << "syncline: DistributedDataParallel needs no file for this strategy, only "
               << written.config.dump() << "\n";
-    tell_warnings(reports::notes_on(written));
+    tell_warnings(reports::list_notes(written));
   }
   return 0;
 }
@@ -67,7 +67,7 @@ std::string way_out(const EmitOptions& options, const Scenario& scenario,
 }
 
 int run(const EmitOptions& options) {
-  const auto [document, known] = measure::calibrated(read(options.scenario));
+  const auto [document, known] = measure::calibrate_document(read(options.scenario));
   const Scenario scenario = input::parse_scenario(document);
   expect_writable({options.python, options.nccl_table});
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
@@ -101,7 +101,7 @@ int run(const EmitOptions& options) {
                      dialect::time_difference(wanted.plan, found.plan)
               << " (" << times << ")\n";
   }
-  tell_warnings(reports::notes_on(*written));
+  tell_warnings(reports::list_notes(*written));
   return 0;
 }
 

@@ -10,7 +10,7 @@ VerbAction add_explain(CLI::App& verb) {
       [](const questions::Explain& question, const input::Document& document,
          const Output& output) {
         const measure::Explanation explanation = questions::answer(question, document);
-        answer_with({}, reports::answer_of(explanation), output);
+        write_answer({}, reports::answer_of(explanation), output);
       });
 }
 

@@ -52,7 +52,7 @@ FailureNotice::~FailureNotice() {
   ::close(fd_);
 }
 
-bool FailureNotice::given() const { return last_printed(fd_) != 0; }
+bool FailureNotice::has_failure() const { return last_printed(fd_) != 0; }
 
 void note_failure_printed() {
   const std::int64_t time = ticks();

@@ -19,7 +19,7 @@ class FailureNotice {
   FailureNotice(const FailureNotice&) = delete;
   FailureNotice& operator=(const FailureNotice&) = delete;
   // Returns true if one of those programs has printed a failure.
-  bool given() const;
+  bool has_failure() const;
 
  private:
   int fd_ = -1;

@@ -127,16 +127,17 @@ std::vector<measure::FidelityTable> tables_of(const TableFile& file) {
     Progress progress("syncline fidelity: logs");
     tables = calibrate::log_fidelity(
         file.path.string(),
-        [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); }, interrupted);
+        [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); },
+        is_interrupted);
   } else {
     measure::StudyOptions study;
     study.make_executor = run::make_model_executor;
-    study.interrupted = interrupted;
+    study.interrupted = is_interrupted;
     tables.push_back(
         measure::table_of(measure::run_study(input::read_document(file.path.string()), study)));
     tables.back().file = file.path.generic_string();
     // A table that was cut short would show an error that is not its own.
-    if (interrupted()) tables.clear();
+    if (is_interrupted()) tables.clear();
   }
   for (auto& table : tables) table.set = file.set;
   std::erase_if(tables, [](const measure::FidelityTable& table) {
@@ -148,7 +149,7 @@ std::vector<measure::FidelityTable> tables_of(const TableFile& file) {
 int run_live(const FidelityOptions& options) {
   std::vector<measure::LiveFile> files;
   for (const auto& name : options.live) files.push_back(measure::read_validation(name));
-  answer_with({}, reports::answer_of(files), options.output);
+  write_answer({}, reports::answer_of(files), options.output);
   return 0;
 }
 
@@ -163,16 +164,16 @@ int run(const FidelityOptions& options) {
     Progress progress("syncline fidelity");
     for (const auto& file : files) {
       for (auto& table : tables_of(file)) tables.push_back(std::move(table));
-      if (interrupted()) break;
+      if (is_interrupted()) break;
       progress.update(++done, files.size());
     }
   }
-  if (interrupted()) {
+  if (is_interrupted()) {
     std::cerr << "syncline: interrupted: " << done << " of " << files.size()
               << " files were read\n";
   }
-  answer_with({}, reports::answer_of(tables), options.output);
-  return interrupted() ? kInterruptedExit : 0;
+  write_answer({}, reports::answer_of(tables), options.output);
+  return is_interrupted() ? kInterruptedExit : 0;
 }
 
 }  // namespace

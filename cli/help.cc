@@ -44,7 +44,7 @@ std::string text_of(const CLI::Option& option) {
   std::string text = option.get_description();
   const auto choices = choices_of(option);
   const std::size_t end = std::min(text.find(" (default"), text.size());
-  if (!choices.empty()) text.insert(end, ": " + reports::joined(choices));
+  if (!choices.empty()) text.insert(end, ": " + reports::join(choices));
   const std::string value = option.get_default_str();
   if (option.get_required() && !option.get_positional()) return text + " (required)";
   const bool known = !takes_value(option) || text.find("(default") != std::string::npos;
@@ -74,7 +74,7 @@ std::string lines_of(const std::vector<HelpGroup>& groups, std::size_t width) {
       std::string first = "  " + key;
       if (first.size() + 2 > column) text += std::exchange(first, "") + "\n";
       first.resize(column, ' ');
-      for (const auto& part : reports::wrapped(first + about, width, column)) text += part + "\n";
+      for (const auto& part : reports::wrap(first + about, width, column)) text += part + "\n";
     }
   }
   return text;

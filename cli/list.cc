@@ -61,7 +61,7 @@ std::string kinds_of(const collective::Algorithm& algorithm) {
   for (const auto kind : collective::kAllCollectiveKinds) {
     if (algorithm.fits(kind, kRanks)) kinds.emplace_back(collective::to_string(kind));
   }
-  return reports::joined(kinds);
+  return reports::join(kinds);
 }
 
 Choices algorithms_listed() {
@@ -158,7 +158,7 @@ void keep_kind(const std::string& given, std::vector<Choices>& all) {
   if (std::ranges::find(kinds, word) == kinds.end()) {
     std::vector<std::string> known = kinds;
     known.insert(known.end(), {"model", "gpu"});
-    throw InputError("list: found '" + given + "', the kinds are " + reports::joined(kinds) +
+    throw InputError("list: found '" + given + "', the kinds are " + reports::join(kinds) +
                      did_you_mean(word, known));
   }
   std::erase_if(all, [&](const Choices& choices) { return choices.kind != word; });
@@ -184,9 +184,9 @@ reports::Page page_of(const std::vector<Choices>& all) {
 }
 
 reports::Table rows_of(const std::vector<Choices>& all) {
-  using reports::kept;
-  reports::Table rows{
-      reports::columns(kept("kind"), kept("name"), kept("collectives"), kept("summary"))};
+  using reports::data_column;
+  reports::Table rows{reports::columns(data_column("kind"), data_column("name"),
+                                       data_column("collectives"), data_column("summary"))};
   for (const auto& choices : all) {
     for (const auto& row : choices.rows) {
       rows.add(choices.kind, row.name, row.collectives, row.summary);
@@ -217,7 +217,7 @@ VerbAction add_list(CLI::App& verb) {
   return [output, kind] {
     std::vector<Choices> all = everything();
     if (!kind->empty()) keep_kind(*kind, all);
-    print(reports::answered("list", "", all, page_of, rows_of, json_of), *output);
+    print(reports::make_answer("list", "", all, page_of, rows_of, json_of), *output);
     return 0;
   };
 }

@@ -12,7 +12,7 @@
 #include "formats/input/document.h"
 #include "formats/json/reader.h"
 #include "formats/json/text.h"
-#include "formats/text/number_in.h"
+#include "formats/text/parse_number.h"
 #include "formats/text/visible.h"
 
 namespace syncline::cli {
@@ -25,12 +25,12 @@ void set_keys(input::Document& document, const std::vector<std::string>& changes
       throw InputError("--set: found '" + shorten_text(change) + "', expected KEY=VALUE");
     }
     const std::string text = change.substr(equals + 1);
-    const auto value = json_in(text);
+    const auto value = try_parse_json(text);
     if (!value && (text.starts_with('{') || text.starts_with('['))) {
       throw InputError("--set " + change.substr(0, equals) + ": '" + shorten_text(text) +
                        "' is not valid JSON: a bracket or a quote is missing");
     }
-    const auto several = value ? std::nullopt : json_in("[" + text + "]");
+    const auto several = value ? std::nullopt : try_parse_json("[" + text + "]");
     if (several && text.find(',') != std::string::npos) {
       throw InputError("--set: found several values, '" + shorten_text(text) +
                        "', expected one; use a sweep: --set 'sweep={\"" + change.substr(0, equals) +
@@ -65,13 +65,13 @@ CLI::Validator limits_of(const questions::Argument& argument, bool whole) {
         },
         "");
   }
-  if (!whole) return number_from(argument.low, argument.high);
+  if (!whole) return number_between(argument.low, argument.high);
   const auto low = static_cast<std::int64_t>(argument.low);
   const auto high = static_cast<std::int64_t>(argument.high);
   const std::string range = std::to_string(low) + " to " + std::to_string(high);
   return CLI::Validator(
       [low, high, range](const std::string& text) {
-        const auto number = number_in<std::int64_t>(text);
+        const auto number = parse_number<std::int64_t>(text);
         if (number && low <= *number && *number <= high) return std::string();
         return "found " + text + ", expected a whole number from " + range;
       },
@@ -83,7 +83,8 @@ CLI::Validator in_thousands(std::size_t thousand) {
   return CLI::Validator(
       [thousand](std::string& text) {
         const bool named = text.ends_with('k') || text.ends_with('K');
-        const auto count = number_in<std::uint32_t>(text.substr(0, text.size() - (named ? 1 : 0)));
+        const auto count =
+            parse_number<std::uint32_t>(text.substr(0, text.size() - (named ? 1 : 0)));
         if (named && count) text = std::to_string(*count * thousand);
         return std::string();
       },
@@ -116,7 +117,7 @@ CLI::Validator one_of_words(const std::vector<std::string>& words) {
       known.get_description());
 }
 
-CLI::Validator number_from(double low, double high) {
+CLI::Validator number_between(double low, double high) {
   const CLI::Range range(low, high);
   return CLI::Validator(
       [range](std::string& text) {
@@ -169,7 +170,7 @@ void add_ranks_options(CLI::App& verb, RanksOptions& options, CLI::Option* live)
   verb.add_option("--ranks", options.ranks, "ranks to start here (default: those of the launcher)")
       ->check(CLI::Range(1, 4096));
   verb.add_option("--timeout", options.timeout, "seconds of silence before a rank counts as failed")
-      ->check(number_from(1.0, kLongest))
+      ->check(number_between(1.0, kLongest))
       ->capture_default_str();
   add_file(verb, "--meet", options.meet,
            "rendezvous file on a shared disk (default: the launcher's address or MPI)");

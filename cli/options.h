@@ -23,7 +23,7 @@ CLI::Validator one_of_words(const std::vector<std::string>& words);
 
 // Returns a validator of numbers from `low` to `high`, with CLI::Range's message; CLI::Range
 // accepts nan in every range.
-CLI::Validator number_from(double low, double high);
+CLI::Validator number_between(double low, double high);
 
 // Adds an option that names a file, or several.
 template <typename Names>

@@ -90,7 +90,7 @@ void add_verbose(CLI::App& verb, Output& output) {
 void print(const reports::Answer& answer, const Output& output) {
   reports::Screen screen = stdout_screen(output.colour);
   screen.brief = output.brief;
-  std::cout << reports::printed(answer, output.format, version(), screen) << std::flush;
+  std::cout << reports::format_answer(answer, output.format, version(), screen) << std::flush;
   if (output.format == reports::Format::kCsv) tell_warnings(answer.warnings);
 }
 
@@ -98,7 +98,7 @@ SideFile html_file(const Output& output, const reports::Answer& answer) {
   return {output.html, [&answer] { return reports::html_page(answer, version()); }};
 }
 
-void answer_with(const std::vector<SideFile>& files, const std::function<void()>& print_answer) {
+void write_answer(const std::vector<SideFile>& files, const std::function<void()>& print_answer) {
   std::exception_ptr first;
   std::vector<std::string> written;
   for (const auto& file : files) {
@@ -115,9 +115,10 @@ void answer_with(const std::vector<SideFile>& files, const std::function<void()>
   if (first) std::rethrow_exception(first);
 }
 
-void answer_with(std::vector<SideFile> files, const reports::Answer& answer, const Output& output) {
+void write_answer(std::vector<SideFile> files, const reports::Answer& answer,
+                  const Output& output) {
   files.push_back(html_file(output, answer));
-  answer_with(files, [&] { print(answer, output); });
+  write_answer(files, [&] { print(answer, output); });
 }
 
 void expect_writable(const std::vector<std::string>& paths) {
@@ -150,7 +151,7 @@ void tell_warnings(const std::vector<std::string>& warnings) {
   const bool terminal = std::cerr.rdbuf() == kOwnStderr && ::isatty(STDERR_FILENO) == 1;
   const std::size_t width = terminal ? terminal_width(STDERR_FILENO) : 0;
   for (const auto& warning : warnings) {
-    for (const auto& line : reports::wrapped("syncline: " + reports::one_line(warning), width, 2)) {
+    for (const auto& line : reports::wrap("syncline: " + reports::one_line(warning), width, 2)) {
       std::cerr << line << "\n";
     }
   }
@@ -177,8 +178,8 @@ Progress::~Progress() {
   if (visible_) std::cerr << "\r\033[K" << std::flush;
 }
 
-std::optional<double> Progress::left(std::size_t done, std::size_t wanted,
-                                     Clock::time_point now) const {
+std::optional<double> Progress::seconds_left(std::size_t done, std::size_t wanted,
+                                             Clock::time_point now) const {
   // The time of a piece is known after a second of pieces; of many small ones, after a few.
   constexpr double kKnown = 1.0;
   constexpr std::size_t kFew = 5, kMany = 64;
@@ -203,7 +204,7 @@ void Progress::update(std::size_t done, std::size_t wanted) {
   if (marks_.empty() || done >= 2 * marks_.back().done) marks_.push_back({done, now});
   if (Seconds(now - began_).count() < kQuiet) return;
   if (visible_ && Seconds(now - shown_).count() < kBetween && done < wanted) return;
-  const std::optional<double> seconds = left(done, wanted, now);
+  const std::optional<double> seconds = seconds_left(done, wanted, now);
   if (!terminal_ && (seconds.value_or(0) < kLong || told_)) return;
   char line[160];
   const int written =

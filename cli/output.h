@@ -50,9 +50,9 @@ SideFile html_file(const Output& output, const reports::Answer& answer);
 // Writes the files, then prints the answer, so that its reader can rely on them; names them on
 // stderr. A file that cannot be written stops neither the others nor the answer: its failure is
 // thrown at the end.
-void answer_with(const std::vector<SideFile>& files, const std::function<void()>& print_answer);
+void write_answer(const std::vector<SideFile>& files, const std::function<void()>& print_answer);
 // Does the same for an answer, with its page after the other files.
-void answer_with(std::vector<SideFile> files, const reports::Answer& answer, const Output& output);
+void write_answer(std::vector<SideFile> files, const reports::Answer& answer, const Output& output);
 
 // Checks files before the work. Throws MachineError if one cannot be written, InputError if one was
 // read or two are the same file. Skips empty paths.
@@ -101,7 +101,8 @@ class Progress {
   };
   // Returns the seconds left, by the rate of the later half of the finished work, as the start is
   // not typical. Empty if that half is too short.
-  std::optional<double> left(std::size_t done, std::size_t wanted, Clock::time_point now) const;
+  std::optional<double> seconds_left(std::size_t done, std::size_t wanted,
+                                     Clock::time_point now) const;
   std::vector<Mark> marks_;
   bool terminal_;
   bool visible_ = false;

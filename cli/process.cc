@@ -65,7 +65,7 @@ void keep_results() {
   if (interrupts > 0) ::alarm(0);
 }
 
-bool interrupted() {
+bool is_interrupted() {
   if (interrupts == 0) return false;
   ::alarm(0);  // the caller will end
   return true;

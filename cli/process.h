@@ -23,7 +23,7 @@ void catch_interrupts(unsigned wait_limit = 0);
 void keep_results();
 
 // Returns true after an interrupt.
-bool interrupted();
+bool is_interrupted();
 
 // Prepares the process. Writing to a closed pipe becomes a failure of that call. Closed
 // descriptors of 0 to 2 are occupied: no file gets their numbers, and writing to them fails.

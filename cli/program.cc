@@ -44,8 +44,8 @@ int say(const std::string& message, int code, const std::vector<std::string>& be
   const std::size_t longest = all <= kAll ? kLongest : kAll / (1 + below.size());
   std::cout.flush();
   note_failure_printed();
-  std::cerr << "syncline: " << shorten_inside(visible(message), longest) << "\n";
-  for (const auto& line : below) std::cerr << shorten_inside(visible(line), longest) << "\n";
+  std::cerr << "syncline: " << shorten_middle(visible(message), longest) << "\n";
+  for (const auto& line : below) std::cerr << shorten_middle(visible(line), longest) << "\n";
   return code;
 }
 

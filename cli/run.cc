@@ -20,7 +20,7 @@
 #include "formats/json/reader.h"
 #include "formats/json/text.h"
 #include "formats/scenario/scenario.h"
-#include "formats/text/number_in.h"
+#include "formats/text/parse_number.h"
 #include "formats/text/visible.h"
 #include "reports/format.h"
 #include "reports/run_report.h"
@@ -34,7 +34,9 @@ namespace syncline::cli {
 namespace {
 
 // Returns the number in the text; 0 if it is none.
-std::size_t number_of(const std::string& text) { return number_in<std::size_t>(text).value_or(0); }
+std::size_t number_of(const std::string& text) {
+  return parse_number<std::size_t>(text).value_or(0);
+}
 
 measure::Part checked(measure::Part part, const std::string& from) {
   if (part.number >= 1 && part.number <= part.count) return part;
@@ -92,7 +94,7 @@ std::size_t swept_key(const Scenario& scenario, const std::string& key, const st
     known.push_back(path);
   }
   if (meant.size() == 1) return meant.front();
-  refuse(word, "KEY=VALUE with a key of: " + reports::joined(known) + did_you_mean(key, known));
+  refuse(word, "KEY=VALUE with a key of: " + reports::join(known) + did_you_mean(key, known));
 }
 
 void put_swept(const Scenario& scenario, const std::string& key, const std::string& value,
@@ -100,13 +102,13 @@ void put_swept(const Scenario& scenario, const std::string& key, const std::stri
   const std::size_t at = swept_key(scenario, key, word);
   std::vector<std::string> all;
   for (const Json& known : scenario.sweep[at].second) {
-    if (plain_text(known) == value || json_in(value) == known) {
+    if (plain_text(known) == value || try_parse_json(value) == known) {
       point[at].second = known;
       return;
     }
     all.push_back(plain_text(known));
   }
-  refuse(word, scenario.sweep[at].first + " at a point of the sweep: " + reports::joined(all));
+  refuse(word, scenario.sweep[at].first + " at a point of the sweep: " + reports::join(all));
 }
 
 void require_chosen_ranks(const std::vector<int>& ranks, const SweepPoint& point,
@@ -139,7 +141,7 @@ std::optional<measure::TraceChoice> trace_choice(const std::vector<std::string>&
     if (key == kStrategy) {
       choice.strategies.push_back(chosen_strategy(scenario, value, document.file).name);
     } else if (key == kRank) {
-      choice.ranks.push_back(number_in<int>(value).value_or(-1));
+      choice.ranks.push_back(parse_number<int>(value).value_or(-1));
       if (choice.ranks.back() < 0) refuse(word, "the number of a rank, from 0");
     } else {
       put_swept(scenario, key, value, word, choice.point);
@@ -196,7 +198,7 @@ std::vector<SideFile> side_files(const RunOptions& options, const measure::Repor
   if (options.out.empty()) return files;
   for (const auto& [name, format] : kReports) {
     files.push_back({options.out + "/" + name, [&answer, form = format] {
-                       return reports::printed(answer, form, version());
+                       return reports::format_answer(answer, form, version());
                      }});
   }
   files.push_back({options.out + "/" + kTrace, trace});
@@ -244,7 +246,7 @@ class StudyOfRows {
         choice ? measure::chosen_timelines(document_, *choice,
                                            predictor_named(options_.executor).make, report)
                : reports::step_of_best(report);
-    answer_with(side_files(options_, traced, answer), [&] {
+    write_answer(side_files(options_, traced, answer), [&] {
       if (stream_ && (stream_->rows() > 0 || part_.count > 1))
         return tell_warnings(answer.warnings);
       print(answer, options_.output);
@@ -257,7 +259,7 @@ class StudyOfRows {
   measure::StudyOptions study() {
     measure::StudyOptions study = questions::study_of(options_);
     study.trace = writes_files(options_);
-    study.interrupted = [this] { return unread_ || interrupted(); };
+    study.interrupted = [this] { return unread_ || is_interrupted(); };
     study.part = part_;
     progress_.emplace("syncline run: checking sweep points");
     study.judging = [&](std::size_t done, std::size_t wanted) { progress_->update(done, wanted); };
@@ -315,7 +317,7 @@ int run_to_target(const RunOptions& options, const input::Document& document) {
 
 int run(const RunOptions& options) {
   questions::expect_fitting(options);
-  if (!options.objective.asked() && !options.svg.empty()) {
+  if (!options.objective.has_target() && !options.svg.empty()) {
     throw InputError("--svg needs --objective; --html has figures of steps");
   }
   if (!options.trace_of.empty() && options.trace.empty() && options.out.empty()) {
@@ -323,7 +325,7 @@ int run(const RunOptions& options) {
   }
   input::Document document = read(options.scenario);
   questions::set_grain(options, document);
-  if (options.objective.asked()) return run_to_target(options, document);
+  if (options.objective.has_target()) return run_to_target(options, document);
   return StudyOfRows(options, document).go();
 }
 

@@ -11,7 +11,7 @@ void print_to_target(const TargetQuestion& question) {
       questions::run_to_target(question.document, question.objective, question.executor);
   const SideFile svg{question.svg,
                      [&] { return reports::chart::svg_file(reports::worth_figure(worth)); }};
-  answer_with({svg}, reports::answer_of(worth, "run"), question.output);
+  write_answer({svg}, reports::answer_of(worth, "run"), question.output);
 }
 
 }  // namespace syncline::cli

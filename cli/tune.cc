@@ -31,7 +31,7 @@ namespace {
 // Returns the search's options, with progress on the terminal.
 tune::TuneOptions search_options(const TuneArguments& verb, Progress& progress) {
   tune::TuneOptions options = questions::search_of(verb);
-  options.interrupted = interrupted;
+  options.interrupted = is_interrupted;
   options.by_file = !verb.python.empty();
   options.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   return options;
@@ -60,9 +60,9 @@ int tune_steps(const TuneArguments& verb, const input::Document& document) {
   const tune::Ranked& best = verb.python.empty() ? tuned.winner() : tune::best_to_apply(tuning);
   const SideFile python{
       verb.python, [&] { return apply_file(tuning.scenario, best.strategy, tuning.fit_errors); }};
-  answer_with({svg, csv, python}, reports::answer_of(tuning), verb.output);
+  write_answer({svg, csv, python}, reports::answer_of(tuning), verb.output);
   if (!verb.python.empty()) tell_applied(verb.python, tuning, best);
-  return interrupted() ? kInterruptedExit : 0;
+  return is_interrupted() ? kInterruptedExit : 0;
 }
 
 // Tunes layouts with one strategy, the baseline.
@@ -71,8 +71,8 @@ int tune_by_layout(const TuneArguments& verb, const input::Document& document) {
   Progress progress("syncline tune");
   const tune::Layouts layouts =
       questions::layouts_of(verb, document, search_options(verb, progress));
-  answer_with({}, reports::answer_of(layouts), verb.output);
-  return interrupted() ? kInterruptedExit : 0;
+  write_answer({}, reports::answer_of(layouts), verb.output);
+  return is_interrupted() ? kInterruptedExit : 0;
 }
 
 int tune_to_target(const TuneArguments& verb, const input::Document& document) {
@@ -86,16 +86,16 @@ int tune_to_target(const TuneArguments& verb, const input::Document& document) {
   }
   expect_writable({verb.svg, verb.output.html, verb.python});
   tune::TuneOptions options = questions::search_of(verb);
-  options.interrupted = interrupted;
+  options.interrupted = is_interrupted;
   options.by_file = !verb.python.empty();
   const worth::Worth worth = questions::worth_of(verb, document, options);
   const SideFile svg{verb.svg,
                      [&] { return reports::chart::svg_file(reports::worth_figure(worth)); }};
-  answer_with({svg}, reports::answer_of(worth, "tune"), verb.output);
+  write_answer({svg}, reports::answer_of(worth, "tune"), verb.output);
   if (!verb.python.empty() && !worth.rows.empty()) {
     write_apply_file(verb.python, worth.scenario, worth.rows.front().strategy, worth.fit_errors);
   }
-  return interrupted() ? kInterruptedExit : 0;
+  return is_interrupted() ? kInterruptedExit : 0;
 }
 
 // Finds the bandwidth between groups that a utilisation requires.
@@ -104,7 +104,7 @@ int tune_to_utilisation(const TuneArguments& verb, const input::Document& docume
   const tune::Utilisation found = questions::utilisation_of(verb, document);
   const SideFile svg{verb.svg,
                      [&] { return reports::chart::svg_file(reports::utilisation_figure(found)); }};
-  answer_with({svg}, reports::answer_of(found), verb.output);
+  write_answer({svg}, reports::answer_of(found), verb.output);
   return 0;
 }
 
@@ -128,7 +128,7 @@ int run(const TuneArguments& verb, const std::string& command) {
   catch_interrupts(live ? 0 : kInterruptWait);
   if (verb.utilisation) return tune_to_utilisation(verb, document);
   if (verb.layouts) return tune_by_layout(verb, document);
-  if (verb.objective.asked()) return tune_to_target(verb, document);
+  if (verb.objective.has_target()) return tune_to_target(verb, document);
   if (live) return module_rows("live").tune_live(verb, document, command);
   return tune_steps(verb, document);
 }
@@ -148,12 +148,12 @@ void add_live_options(CLI::App& verb, LiveOptions& live) {
       ->needs(machine);
   verb.add_flag("--no-check", live.no_check, "skip the check of the all-reduced values")
       ->needs(machine);
-  constexpr double kMostNoise = 30;  // percent: a normal step time stays above zero
+  constexpr double kMaxNoise = 30;  // percent: a normal step time stays above zero
   const auto add = [&](const char* name, auto& value, const char* about) {
     return verb.add_option(name, value, about)->needs(machine)->capture_default_str();
   };
   add("--noise", live.noise, "standard deviation of an emulated step in percent")
-      ->check(number_from(0.0, kMostNoise));
+      ->check(number_between(0.0, kMaxNoise));
   add("--steps", live.steps, "training steps per evaluation")->check(CLI::Range(2, 1000000));
   add("--seed", live.seed, "seed of the noise");
   add("--journal", live.journal, "record every evaluation; the same command resumes from there")
@@ -161,8 +161,8 @@ void add_live_options(CLI::App& verb, LiveOptions& live) {
   add("--wrong", live.wrong,
       "distort the model that guides the search, in latency, bandwidth or both")
       ->type_name("KEY=FACTOR,...");
-  add("--pace", live.pace, "seconds that an emulated second takes")
-      ->check(number_from(0.0, 1000.0));
+  add("--pace", live.time_scale, "seconds that an emulated second takes")
+      ->check(number_between(0.0, 1000.0));
   put_in_group(verb, "Search on a machine (with --live)",
                {"--ranks", "--timeout", "--meet", "--calibrate", "--no-check", "--noise", "--steps",
                 "--seed", "--journal", "--wrong", "--pace"});

@@ -32,9 +32,9 @@ struct LiveOptions {
   double noise = 2;  // percent of a step
   int steps = 50;    // training steps per evaluation
   std::uint64_t seed = 1;
-  std::string journal;  // file; empty: none
-  std::string wrong;    // "latency=2,bandwidth=0.5": the guiding model's error
-  double pace = 0;      // real seconds per emulated second
+  std::string journal;    // file; empty: none
+  std::string wrong;      // "latency=2,bandwidth=0.5": the guiding model's error
+  double time_scale = 0;  // real seconds per emulated second
 };
 
 struct TuneArguments : questions::Tune {

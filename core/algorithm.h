@@ -103,8 +103,8 @@ Algorithm double_binary_tree_algorithm();
 // once, and searches would choose it everywhere.
 
 // Fits all_reduce, reduce_scatter (the exchange, with a sum) and all_gather, among at most
-// kMostAllToAll members: any two of them exchange a message.
-inline constexpr int kMostAllToAll = 1024;
+// kMaxAllToAll members: any two of them exchange a message.
+inline constexpr int kMaxAllToAll = 1024;
 const Algorithm* all_to_all();
 
 }  // namespace syncline::collective

@@ -25,7 +25,7 @@ struct Topology;
 namespace syncline {
 
 // Maximum number of tiers: inside the node, between nodes, and a few above.
-inline constexpr int kMostTiers = 6;
+inline constexpr int kMaxTiers = 6;
 
 // One level of the network. A *unit* of the innermost tier is a rank, of the next one a node, and
 // so on; each unit has one full-duplex port into its tier's switch. A message costs
@@ -43,10 +43,12 @@ struct Tier {
   BytesPerSecond flow_cap = std::numeric_limits<double>::infinity();
   // The switch carries (sum of its ports) / oversubscription.
   double oversubscription = 1;
-  double sends = 1;  // upload / download bandwidth of a port; `bandwidth` is the download
+  double upload_ratio = 1;  // upload / download bandwidth of a port; `bandwidth` is the download
 
-  BytesPerSecond upload() const { return bandwidth * sends; }
-  BytesPerSecond narrower() const { return bandwidth * std::min(1.0, sends); }  // slower direction
+  BytesPerSecond upload() const { return bandwidth * upload_ratio; }
+  BytesPerSecond narrower() const {
+    return bandwidth * std::min(1.0, upload_ratio);
+  }  // slower direction
 };
 
 // Slowdown of computation and of a collective that run at the same time: NCCL's kernels take
@@ -140,9 +142,9 @@ struct CollectiveTime {
   Seconds time = 0;
   // Standard deviation of log(true time / time): 0.1 is about 10 % either way. 0: unknown.
   double spread = 0;
-  bool measured = true;  // within the measured sizes and counts
-  int measured_on = 0;   // ranks of the group of nodes that it was measured on or computed from
-  double stretch = 1;    // working time of the links / that of the links as given
+  bool measured = true;      // within the measured sizes and counts
+  int measured_on = 0;       // ranks of the group of nodes that it was measured on or computed from
+  double link_slowdown = 1;  // working time of the links / that of the links as given
 };
 
 // A source of times that overrides links and rounds: a calibration, a library's own model. Empty:

@@ -12,16 +12,16 @@
 namespace syncline::plan {
 
 // One collective on the route of a bucket.
-struct Leg {
+struct RouteStep {
   collective::Collective collective;  // its `bucket` is set by the plan
   bool own_stream = false;            // true: not on the streams of reduce-scatters
   bool last_micro_batch = false;      // true: not in the other micro-batches
 };
 
-using Route = std::vector<Leg>;
+using Route = std::vector<RouteStep>;
 
 // A bucket, its route to all ranks, and its processing before and after.
-struct Exchange {
+struct BucketExchange {
   Bucket bucket;
   Seconds release = -1;  // seconds from the step's begin to its tick; negative: once it is ready
   Seconds expected = 0;  // with a tick: when it is ready if the passes are not delayed
@@ -34,7 +34,7 @@ struct Exchange {
   bool scattered = false;  // `reduce` ends with a part of the sum on each rank
   int shards = 1;          // ranks that each update a part of its parameters
   Route gather;            // brings the parts to all ranks; empty: not needed, or done by a fetch
-  Route again;             // all-gather before the backward pass; empty: parameters were kept
+  Route regather;          // all-gather before the backward pass; empty: parameters were kept
   int needed = 0;          // index of the first tensor whose backward pass waits for `again`
 };
 
@@ -61,20 +61,20 @@ struct Communication {
   int streams = 1;             // for collectives; 0: they run on the stream that computes
   bool across_stream = false;  // true: one more stream, for legs with own_stream
   // Ordered by readiness (or release).
-  std::vector<Exchange> gradients;
-  std::vector<int> order;            // in which they are sent; empty: as listed
-  std::vector<Exchange> parameters;  // gathered in buckets of their own
-  bool fetching = false;             // passes gather them, except those that stay in place
-  std::vector<Fetch> fetches;        // in the order of their `asked`
-  int shards = 1;                    // maximum over the exchanges
-  bool updates_by_bucket = false;    // false: all parameters once the last bucket has arrived
-  bool each_micro_batch = false;     // exchanges run in each micro-batch, not only in the last
-  bool cross_step = false;           // true: the next forward pass waits layer by layer
-  int in_flight = 0;                 // unfinished exchanges during the backward pass; 0: all
-  bool by_clock = false;             // ticks come when expected, as passes are not delayed
-  Seconds host_sync = 0;             // the host's wait after each collective
-  Seconds step_begin = 0;            // data-parallel overhead before each step
-  Seconds buffer_broadcast = 0;      // before the step's forward pass
+  std::vector<BucketExchange> gradients;
+  std::vector<int> order;                  // in which they are sent; empty: as listed
+  std::vector<BucketExchange> parameters;  // gathered in buckets of their own
+  bool fetching = false;                   // passes gather them, except those that stay in place
+  std::vector<Fetch> fetches;              // in the order of their `asked`
+  int shards = 1;                          // maximum over the exchanges
+  bool updates_by_bucket = false;          // false: all parameters once the last bucket has arrived
+  bool each_micro_batch = false;  // exchanges run in each micro-batch, not only in the last
+  bool cross_step = false;        // true: the next forward pass waits layer by layer
+  int in_flight = 0;              // unfinished exchanges during the backward pass; 0: all
+  bool by_clock = false;          // ticks come when expected, as passes are not delayed
+  Seconds host_sync = 0;          // the host's wait after each collective
+  Seconds step_begin = 0;         // data-parallel overhead before each step
+  Seconds buffer_broadcast = 0;   // before the step's forward pass
 };
 
 // Returns the communication of a step that exchanges gradients.
@@ -102,8 +102,8 @@ FetchTrace fetch_trace(const Workload& workload, const Strategy& strategy);
 // (treated as the cluster) or not at all; and the averaged buckets, by fragment.
 Communication local_communication(const Workload& workload, const Cluster& cluster,
                                   const Strategy& strategy, const TrainingPoint& point = {});
-std::vector<std::vector<Exchange>> averaged_parameters(const Workload& workload,
-                                                       const Cluster& cluster,
-                                                       const Strategy& strategy);
+std::vector<std::vector<BucketExchange>> averaged_parameters(const Workload& workload,
+                                                             const Cluster& cluster,
+                                                             const Strategy& strategy);
 
 }  // namespace syncline::plan

@@ -27,7 +27,7 @@ struct CollectiveCost {
   double scale = 1;  // transfer time / transfer time by the links; already contained above
 
   // Returns the multiples of the payload that the port of a world rank sends.
-  double sent(int rank) const;
+  double payloads_sent(int rank) const;
 };
 
 // Returns the links that costs keep busy, as far as these costs distinguish them: for each sort of
@@ -90,7 +90,7 @@ class CostCache {
   std::optional<CollectiveTime> cost_model_time(const Collective& collective);
   double share_of_measured(const Collective& collective, int measured_on);
   LeastCost least_of_links(const Collective& collective, Bytes largest);
-  LeastCost least_in_chunks_of(const Collective& chunked, const Collective& payload);
+  LeastCost least_chunked_cost(const Collective& chunked, const Collective& payload);
   Cluster cluster_;
   NcclCostModel nccl_{cluster_};
   std::shared_ptr<Links> links_;

@@ -46,8 +46,8 @@ struct ExecutorTraits {
   // Durations come from formulas and bounds derived from these hold. Stragglers count by their
   // expectation; other executors draw them at each step and need many steps for a mean.
   bool closed_form = false;
-  bool cheap = false;    // a plan takes about 0.1 ms
-  bool company = false;  // other jobs run at the same time as the plan
+  bool cheap = false;          // a plan takes about 0.1 ms
+  bool shares_fabric = false;  // other jobs run at the same time as the plan
 };
 
 class Executor {
@@ -89,6 +89,6 @@ std::unique_ptr<Executor> make_host_executor(const Workload& workload);
 
 std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings);
 // Returns the same on the cache's cluster, with its costs.
-std::unique_ptr<Executor> model_executor_on(std::shared_ptr<collective::CostCache> cache);
+std::unique_ptr<Executor> make_cached_executor(std::shared_ptr<collective::CostCache> cache);
 
 }  // namespace syncline::run

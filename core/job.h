@@ -147,7 +147,7 @@ struct Workload {
 };
 
 // Returns the same model with all computation taking `factor` times as long.
-Workload stretched(Workload workload, double factor);
+Workload scale_computation(Workload workload, double factor);
 
 // Returns the samples of a rank in one step, over all micro-batches.
 inline std::int64_t samples_of(const Workload& workload) {
@@ -160,7 +160,7 @@ std::vector<int> registered_order(const std::vector<Tensor>& tensors);
 
 // Returns the tensors that travel apart from all others in a model-parallel job: those of each
 // part, its experts' ones by themselves. Parts are in order, each list in backward order.
-std::vector<std::vector<int>> tensors_apart(const Workload& workload);
+std::vector<std::vector<int>> separate_tensors(const Workload& workload);
 
 // Returns the sum of the gradients' waits: the length of one backward pass.
 Seconds backward_time(const Workload& workload);
@@ -196,7 +196,7 @@ struct Training {
 
 // Settings of the simulation.
 struct Simulation {
-  enum class Grain { kMerged, kStep } grain = Grain::kMerged;
+  enum class Granularity { kMerged, kStep } granularity = Granularity::kMerged;
   bool fold = true;            // simulate one of many interchangeable links
   std::optional<int> periods;  // plan periods unrolled; default: enough for the spread at hand
   std::optional<int> warmup;   // of these, dropped

@@ -22,7 +22,7 @@ struct Metrics {
   Seconds communication = 0;  // per step: at least one collective is under way on rank 0
   // Per step: time of rank 0's compute stream for copying, encoding and decoding gradients and
   // waiting for the host.
-  Seconds handling = 0;
+  Seconds comm_overhead = 0;
   // Per step: idle time of rank 0's compute stream. It waits for collectives, slower ranks and
   // other stages of its pipeline. Computation, handling and this make the step.
   Seconds exposed = 0;

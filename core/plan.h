@@ -125,7 +125,7 @@ struct Plan {
   int role_step = 1;               // first rank of the next role - first rank of a role
   int steps = 1;                   // training steps in one period
   int passes = 1;                  // micro-batches of a step between two waits for other ranks
-  double stretch = 1;              // computation time / the workload's computation time
+  double compute_slowdown = 1;     // computation time / the workload's computation time
   bool updates_by_bucket = false;  // false: all parameters once the last bucket has arrived
   int replicas = 1;                // copies of the parameters that averaging sums
   Outer outer;                     // use of the sum
@@ -158,7 +158,7 @@ std::vector<TrainingPhase> training_phases(const Strategy& strategy, const Train
 bool crosses_steps(const Plan& plan);
 
 // Returns the host's time before the forward passes of a period, over all its steps.
-Seconds ahead_of_forward(const Plan& plan);
+Seconds time_before_forward(const Plan& plan);
 
 // True if collectives may be under way at the same time: several streams communicate.
 bool overlaps(const Plan& plan);

@@ -263,7 +263,7 @@ struct Strategy {
   bool regather = false;
   // Segments of a torch.compile graph, by the index of their last gradient; the rest is one more
   // segment. All gradients of a segment are ready at its end. Empty: each is ready once computed.
-  std::vector<std::int64_t> pieces;
+  std::vector<std::int64_t> graph_segments;
   // Gradients are exchanged in every micro-batch, not only in the last.
   bool each_micro_batch = false;
   // Gradients are exchanged once all passes (in a pipeline: of their stage) are over, in the order

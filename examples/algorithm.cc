@@ -56,9 +56,9 @@ static Cost cost(CollectiveKind, int ranks, std::int64_t) {
 }  // namespace doubling
 
 int main() {
-  hand_in(
-      guarded<doubling::fits, doubling::rounds, doubling::edges, doubling::stages, doubling::cost,
-              one_chunk>("doubling", "partners swap all they have: log2 N steps"));
+  hand_in(guarded_algorithm<doubling::fits, doubling::rounds, doubling::edges, doubling::stages,
+                            doubling::cost, one_chunk>(
+      "doubling", "partners swap all they have: log2 N steps"));
 
   syncline::Cluster cluster;
   cluster.nodes = 8;

@@ -24,10 +24,11 @@ int main(int count, char** arguments) {
   auto fields = reports::run_fields(report.rows, report.baseline, reports::Column::kPrograms);
   fields.insert(
       fields.begin() + 2,
-      {reports::both("$ per million\nsamples", "dollars_per_million_samples",
-                     reports::Kind::kThroughput),
+      {reports::table_column("$ per million\nsamples", "dollars_per_million_samples",
+                             reports::Kind::kThroughput),
        [rate](const measure::Row& row) { return rate * kSamples / row.metrics.throughput; }});
   const reports::Table table = reports::table_of(fields, report.rows);
-  std::fputs(reports::plain_grid(reports::grid_of(reports::narrowed(table, 0))).c_str(), stdout);
+  std::fputs(reports::plain_grid(reports::grid_of(reports::narrow_table(table, 0))).c_str(),
+             stdout);
   std::printf("\nCSV:\n%s", reports::csv_head(table).substr(0, 71).c_str());
 }

@@ -24,12 +24,12 @@ static const input::KnobTable<WarmUp>& warm_up_knobs() {
                    input::words<Shape>({{"linear", Shape::kLinear}, {"steps", Shape::kSteps}}),
                    "How the rate rises. Default linear.")
            .with(input::kDecides)  // it decides whether `stages` has a meaning
-           .brings({{"steps", {"stages"}}}),
+           .enable({{"steps", {"stages"}}}),
        input::knob("stages", &WarmUp::stages, input::whole<int>(1, 100),
                    "Stages of the shape \"steps\". Default 4."),
        input::knob("duration_ms", &WarmUp::seconds, input::number<double>({0, 1e6}, 1e-3),
                    "Milliseconds until the full rate. Default 1000.")
-           .says("over % ms")}};
+           .describe("over % ms")}};
   return table;
 }
 

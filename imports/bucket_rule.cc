@@ -96,8 +96,8 @@ std::optional<double> likely_mebibytes(const Range& range) {
     if (fits(size)) return size;
   }
   const double low = static_cast<double>(range.least) / kMebibyte;
-  constexpr int kMostDecimals = 6;
-  for (int decimals = 0; decimals <= kMostDecimals; ++decimals) {
+  constexpr int kMaxDecimals = 6;
+  for (int decimals = 0; decimals <= kMaxDecimals; ++decimals) {
     const double unit = std::pow(10.0, decimals);
     const double size = std::ceil(low * unit) / unit;
     if (fits(size)) return size;

@@ -407,8 +407,8 @@ void choose_micro_batches(Json& workload, const InitOptions& options,
     }
     count = global / (batch * replicas);
   } else if (stages > 1 && !(settings && settings->micro_batches > 0)) {
-    constexpr std::int64_t kEachStage = 4, kMost = 1024;
-    count = std::min(kEachStage * stages, kMost);
+    constexpr std::int64_t kEachStage = 4, kMax = 1024;
+    count = std::min(kEachStage * stages, kMax);
     assumed.push_back(std::to_string(count) + " micro-batches per step (--micro-batches)");
   }
   if (count > 1) workload["micro_batches"] = count;
@@ -514,7 +514,7 @@ void add_steps(const InitOptions& options, const KnownNode& node, Begun& begun) 
     constexpr double kStart = 50;
     fit_to_steps({*one}, std::string("cluster.device.") + key,
                  host ? hardware::kLaunch / kMicrosecond : kStart, alone);
-    const auto fitted = measure::calibrated(input::document_of("init", alone)).document;
+    const auto fitted = measure::calibrate_document(input::document_of("init", alone)).document;
     Json& device = scenario["cluster"]["device"];
     device["base"] = node.device;
     device[key] = fitted.root["cluster"]["device"][key];
@@ -615,9 +615,9 @@ Json cluster_file(InitOptions& options) {
 
 // Returns the number of nodes for the settings' processes; 0: they do not say.
 int nodes_for(const std::optional<Settings>& settings, int gpus) {
-  constexpr std::int64_t kMostNodes = 100000;
+  constexpr std::int64_t kMaxNodes = 100000;
   const std::int64_t ranks = settings ? settings->ranks : 0;
-  const bool whole = ranks > gpus && ranks % gpus == 0 && ranks / gpus <= kMostNodes;
+  const bool whole = ranks > gpus && ranks % gpus == 0 && ranks / gpus <= kMaxNodes;
   return whole ? static_cast<int>(ranks / gpus) : 0;
 }
 

@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "formats/input/document.h"
-#include "formats/text/number_in.h"
+#include "formats/text/parse_number.h"
 #include "formats/text/shell_word.h"
 #include "imports/format.h"
 
@@ -87,10 +87,10 @@ void take_words(const InitQuestion& question, InitOptions& init) {
 // Reads "4=8.68", a step of 8.68 s on 4 nodes.
 std::pair<int, Seconds> measured_step(const std::string& text) {
   const std::size_t equal = text.find('=');
-  const auto nodes = number_in<int>(std::string_view(text).substr(0, equal));
+  const auto nodes = parse_number<int>(std::string_view(text).substr(0, equal));
   const auto seconds = equal == text.npos
                            ? std::nullopt
-                           : number_in<double>(std::string_view(text).substr(equal + 1));
+                           : parse_number<double>(std::string_view(text).substr(equal + 1));
   if (!nodes || !seconds || *nodes < 1 || !(*seconds > 0)) {
     throw InputError("--step: found '" + text + "', expected NODES=SECONDS, such as 4=8.68");
   }
@@ -180,7 +180,7 @@ void expect_known(const InitQuestion& question) {
 
 // Lists the arguments about the machines.
 void add_machines(InitQuestion& question, questions::Arguments& list) {
-  constexpr double kMostNodes = 100000, kMostGpus = 1024;
+  constexpr double kMaxNodes = 100000, kMaxGpus = 1024;
   list.push_back({.name = "node",
                   .value = &question.node,
                   .help = "kind of node (dgx-h100), NCCL's topology or nvidia-smi's"});
@@ -191,7 +191,7 @@ void add_machines(InitQuestion& question, questions::Arguments& list) {
                   .value = &question.gpus,
                   .help = "GPUs per node, with --gpu (default 1)",
                   .low = 1,
-                  .high = kMostGpus});
+                  .high = kMaxGpus});
   list.push_back({.name = "cluster",
                   .value = &question.cluster,
                   .help = "measured links (JSON), as calibrate logs -o writes them",
@@ -206,7 +206,7 @@ void add_machines(InitQuestion& question, questions::Arguments& list) {
                   .value = &question.nodes,
                   .help = "number of nodes (default: by settings and steps, or 1)",
                   .low = 1,
-                  .high = kMostNodes});
+                  .high = kMaxNodes});
 }
 
 // Lists the arguments that decide a GPU's use of memory.
@@ -231,7 +231,7 @@ void add_memory(InitQuestion& question, questions::Arguments& list) {
 }  // namespace
 
 questions::Arguments arguments_of(InitQuestion& question) {
-  constexpr double kMostOfLayout = 1 << 20;
+  constexpr double kMaxDegree = 1 << 20;
   questions::Arguments list;
   add_machines(question, list);
   const auto add_count = [&](const char* name, std::optional<std::size_t>& value, std::string help,
@@ -240,7 +240,7 @@ questions::Arguments arguments_of(InitQuestion& question) {
                     .value = &value,
                     .help = std::move(help),
                     .low = 1,
-                    .high = kMostOfLayout,
+                    .high = kMaxDegree,
                     .group = group});
   };
   for (const Cut& cut : kCuts) add_count(cut.argument, question.*cut.size, cut.help, "Layout");
@@ -259,12 +259,12 @@ questions::Arguments arguments_of(InitQuestion& question) {
   add_count("sequence", question.sequence, "tokens per sample, such as 8k (default: the model's)",
             "Job");
   list.back().thousand = 1024;
-  constexpr double kMostLaunches = 99;
+  constexpr double kMaxLaunches = 99;
   list.push_back({.name = "launch",
                   .value = &question.launch,
                   .help = "captured launch (default: the one that trains)",
                   .low = 1,
-                  .high = kMostLaunches,
+                  .high = kMaxLaunches,
                   .group = "Job"});
   list.push_back(
       {.name = "tensors",

@@ -41,10 +41,10 @@ std::string attribute(const Json& element, const char* name) {
 
 // Returns the number that the text begins with; 0 if it has none that means anything.
 double leading_number(const std::string& text) {
-  constexpr double kMost = 1e9;
+  constexpr double kMax = 1e9;
   double value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
-  return value > 0 && value < kMost ? value : 0;
+  return value > 0 && value < kMax ? value : 0;
 }
 
 // Returns the net rate of "16.0 GT/s PCIe", 16 lanes. Virtual machines leave both out.
@@ -214,7 +214,7 @@ std::vector<std::string> cells_of(const std::string& line) {
   }
   std::istringstream words(plain);
   std::vector<std::string> cells;
-  for (std::string word; words >> word && cells.size() < kMostValues;) cells.push_back(word);
+  for (std::string word; words >> word && cells.size() < kMaxValues;) cells.push_back(word);
   return cells;
 }
 
@@ -266,7 +266,7 @@ std::string behind(const std::string& line, const char* word) {
 }
 
 // Returns the name and the rate of a port in a line of NCCL's; a rate of 0: not told.
-Nic port_in(const std::string& line, bool direct) {
+Nic parse_port(const std::string& line, bool direct) {
   Nic nic{behind(line, " name="), leading_number(behind(line, " speed=")), direct};
   const std::size_t number = line.rfind("] ");
   if (nic.name.empty() && number != line.npos) {
@@ -300,7 +300,7 @@ Found info_in(const std::string& text, int capability) {
     } else if (!to.empty()) {
       graph[gpu = to].bus = to;
     }
-    const Nic nic = port_in(line, direct);
+    const Nic nic = parse_port(line, direct);
     if (nic.megabits > 0 && !nic.name.empty() && line.find("NET/") != line.npos) {
       ports.try_emplace(nic.name, nic);
     }
@@ -437,15 +437,15 @@ Fabric fabric_named(std::string_view word, const std::string& net) {
 }
 
 KnownPort port_of(const std::string& net) {
-  constexpr double kMostCount = 64, kMostRate = 10000, kEthernet = 50;
+  constexpr double kMaxCount = 64, kMaxRate = 10000, kEthernet = 50;
   std::string_view text = net;
   double rate = number_of(text, net), count = 1;
   if (text.starts_with('x')) {
     text.remove_prefix(1);
     count = std::exchange(rate, number_of(text, net));
   }
-  if (!text.starts_with("gbit") || count > kMostCount || count != std::floor(count) ||
-      rate > kMostRate) {
+  if (!text.starts_with("gbit") || count > kMaxCount || count != std::floor(count) ||
+      rate > kMaxRate) {
     fail_net(net);
   }
   text.remove_prefix(std::string_view("gbit").size());

@@ -129,8 +129,8 @@ void keep_waits(Json& cluster) {
 Seconds unexplained_waiting(Scenario scenario, const Step& step) {
   constexpr int kTurns = 4;
   constexpr double kClose = 0.001;
-  constexpr Seconds kMost = 1000;  // more than that no scenario holds
-  const Seconds waited = std::min(kMost, step.exposed + step.stages);
+  constexpr Seconds kMax = 1000;  // more than that no scenario holds
+  const Seconds waited = std::min(kMax, step.exposed + step.stages);
   Seconds waiting = 0;
   for (int turn = 0; turn < kTurns && waited > 0; ++turn) {
     scenario.cluster.device.data_parallel_overhead = waiting;

@@ -41,12 +41,12 @@ template <int kWide>
 constexpr int kLanes = kWide > 1 ? 8 : 32;
 
 inline BatchNormGrid batch_norm_grid(std::int64_t rows, std::int32_t channels, int wide) {
-  constexpr std::int64_t kLeastRows = 128;
-  constexpr std::int64_t kMostTiles = 512;
-  const std::int64_t even = (rows + kMostTiles - 1) / kMostTiles;
+  constexpr std::int64_t kMinRows = 128;
+  constexpr std::int64_t kMaxTiles = 512;
+  const std::int64_t even = (rows + kMaxTiles - 1) / kMaxTiles;
   const std::int64_t rounded = (even + 31) / 32 * 32;
   BatchNormGrid grid;
-  grid.rows_per_tile = rounded > kLeastRows ? rounded : kLeastRows;
+  grid.rows_per_tile = rounded > kMinRows ? rounded : kMinRows;
   grid.row_tiles = (rows + grid.rows_per_tile - 1) / grid.rows_per_tile;
   const int width = (wide > 1 ? 8 : 32) * wide;
   grid.channel_tiles = (channels + width - 1) / width;

@@ -14,11 +14,11 @@ SYNCLINE_HOST_DEVICE inline float power_of_two(int exponent) {
   return float_of(static_cast<std::uint32_t>(127 + exponent) << 23);
 }
 
-// Codes for integers from -kMost to kMost.
-template <int kMost, int kBitsOfOne>
+// Codes for integers from -kMax to kMax.
+template <int kMax, int kBitsOfOne>
 struct WholeCode {
   static constexpr int kBits = kBitsOfOne;
-  SYNCLINE_HOST_DEVICE static float largest() { return static_cast<float>(kMost); }
+  SYNCLINE_HOST_DEVICE static float largest() { return static_cast<float>(kMax); }
 
   SYNCLINE_HOST_DEVICE static std::uint32_t code(float value) {
     const float most = largest();

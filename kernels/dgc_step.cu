@@ -824,9 +824,9 @@ DgcRow row_of(const DgcTensor& tensor) {
   row.capacity = capacity_of(row.elements, row.kept);
   const int shift = misalignment<4>(tensor.residual);
   row.shift = static_cast<std::uint8_t>(shift);
-  row.gradient_aligned = aligned_at<4>(tensor.gradient, -shift);
-  row.velocity_aligned = aligned_at<4>(tensor.velocity, -shift);
-  row.residual_aligned = aligned_at<4>(tensor.residual, -shift);
+  row.gradient_aligned = is_aligned<4>(tensor.gradient, -shift);
+  row.velocity_aligned = is_aligned<4>(tensor.velocity, -shift);
+  row.residual_aligned = is_aligned<4>(tensor.residual, -shift);
   row.all_aligned = row.gradient_aligned && row.velocity_aligned && row.residual_aligned;
   const std::int64_t slots = tensor.elements == 0 ? 0 : tensor.elements + shift;
   row.tiles = static_cast<std::uint32_t>((slots + kDgcTile - 1) / kDgcTile);

@@ -68,9 +68,9 @@ SYNCLINE_HOST_DEVICE inline void add_activation_tile(const T* a, const T* b, con
   constexpr int kAtOnce = kGroups < 2 ? kGroups : 2;
   constexpr int kStride = kBlockThreads * kGroup;
   const std::int64_t start = tile * kTileElements - misalignment<kGroup>(out);
-  const bool a_aligned = aligned_at<kGroup>(a, start);
-  const bool b_aligned = b != nullptr && aligned_at<kGroup>(b, start);
-  const bool dy_aligned = kBackward && aligned_at<kGroup>(dy, start);
+  const bool a_aligned = is_aligned<kGroup>(a, start);
+  const bool b_aligned = b != nullptr && is_aligned<kGroup>(b, start);
+  const bool dy_aligned = kBackward && is_aligned<kGroup>(dy, start);
   const bool whole = start >= 0 && start + kTileElements <= size && a_aligned &&
                      (b == nullptr || b_aligned) && (!kBackward || dy_aligned);
 

@@ -38,8 +38,8 @@ SYNCLINE_HOST_DEVICE inline void pack_tile(const PackEntry& tensor, std::int64_t
   const std::int64_t size = tensor.elements;
   const std::int64_t start = tile * kTileElements - pack_shift<To>(to);
   const std::int64_t first = start + thread * kGroup;
-  const bool from_aligned = aligned_at<kGroup>(from, start);
-  const bool to_aligned = aligned_at<kGroup>(to, start);
+  const bool from_aligned = is_aligned<kGroup>(from, start);
+  const bool to_aligned = is_aligned<kGroup>(to, start);
   const bool whole = from_aligned && to_aligned && start >= 0 && start + kTileElements <= size;
   float values[kGroups][kGroup];
   // All loads come before the first store: they are in flight together.

@@ -129,11 +129,11 @@ struct UpdateTile {
         gradients(flat.gradients),
         states{flat.first_moment, flat.second_moment},
         start(tile * kTileElements - update_shift(flat)) {
-    gradients_aligned = aligned_at<kGroup>(gradients, start);
+    gradients_aligned = is_aligned<kGroup>(gradients, start);
     whole = gradients_aligned && start >= 0 && start + kTileElements <= bucket.elements;
     SYNCLINE_UNROLL
     for (int s = 0; s < kStates; ++s) {
-      states_aligned[s] = aligned_at<kGroup>(states[s], start);
+      states_aligned[s] = is_aligned<kGroup>(states[s], start);
       whole = whole && states_aligned[s];
     }
   }

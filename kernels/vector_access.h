@@ -134,7 +134,7 @@ SYNCLINE_HOST_DEVICE inline void store_vector(T* to, const float (&from)[kCount]
 // Returns true if element `first` of `base` (perhaps before the array) is at a multiple of a
 // group's bytes, at most 16: groups counted from it can be accessed at once.
 template <int kCount, typename T>
-SYNCLINE_HOST_DEVICE inline bool aligned_at(const T* base, std::int64_t first) {
+SYNCLINE_HOST_DEVICE inline bool is_aligned(const T* base, std::int64_t first) {
   constexpr std::uint64_t kBytes = kCount * sizeof(T) > 16 ? 16 : kCount * sizeof(T);
   const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(base)) +
                        static_cast<std::uint64_t>(first) * sizeof(T);  // may wrap around

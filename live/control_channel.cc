@@ -56,7 +56,7 @@ class ClockQuestion {
   std::uint64_t number() const { return number_; }
   // Takes the answer. Returns how rank 0 broke the protocol, or nullopt.
   std::optional<std::string> take_answer(const Message& pong) {
-    const auto there = unpacked<Seconds>(pong.bytes);
+    const auto there = unpack_number<Seconds>(pong.bytes);
     if (offset_ || pong.number != number_ || !there) return kUnasked;
     const Seconds here = ControlChannel::now();
     offset_ = {*there - (sent_ + here) / 2, (here - sent_) / 2};
@@ -106,7 +106,7 @@ class ControlChannel::Life {
   // Waits until the ranks have met. Throws if they cannot.
   void meet() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return meeting_.met() || meeting_.failure(); });
+    changed_.wait(lock, [&] { return meeting_.is_done() || meeting_.failure(); });
     if (meeting_.failure()) std::rethrow_exception(meeting_.failure());
   }
 
@@ -178,7 +178,7 @@ class ControlChannel::Life {
 
   // Notes a failure; the first one decides.
   void note_failure(const Failure& failure) {
-    if (!meeting_.met()) return meeting_.fail(failure.text, failure.first_hand, peers_);
+    if (!meeting_.is_done()) return meeting_.fail(failure.text, failure.first_hand, peers_);
     if (!failure_ && !leaving_) set_failure(failure);
   }
 
@@ -224,10 +224,10 @@ class ControlChannel::Life {
   // Takes another rank's message on rank 0. Returns how it broke the protocol, or nullopt.
   std::optional<std::string> take_of_rank(Peer& peer, const Message& message) {
     if (message.kind == MessageKind::kShare) {
-      return gathering_.take_share(peer, message, meeting_.met(), peers_);
+      return gathering_.take_share(peer, message, meeting_.is_done(), peers_);
     }
     if (message.kind != MessageKind::kPing) return kMisplaced;
-    peers_.send(peer, MessageKind::kPong, message.number, packed(now()));
+    peers_.send(peer, MessageKind::kPong, message.number, pack_number(now()));
     return std::nullopt;
   }
 
@@ -249,9 +249,9 @@ class ControlChannel::Life {
 
   // Takes messages; false: more are waiting. A peer that sends without end cannot block the checks.
   bool hear() {
-    constexpr int kMost = 1000;
+    constexpr int kMax = 1000;
     while (const auto event = peers_.messenger().event()) take_event(*event);
-    for (int i = 0; i < kMost; ++i) {
+    for (int i = 0; i < kMax; ++i) {
       note_found(peers_.find_unread());
       const auto message = peers_.messenger().next();
       if (!message) return true;
@@ -273,20 +273,20 @@ class ControlChannel::Life {
     for (;;) {
       peers_.heartbeat(std::min<milliseconds>(kHeartbeatEvery, settings_.timeout / 4));
       bool all = hear();
-      if (!meeting_.met()) {
+      if (!meeting_.is_done()) {
         meeting_.attend(peers_);
         changed_.notify_all();
         all = hear();
       }
-      if (all) note_found(peers_.find_lost(meeting_.met()));
+      if (all) note_found(peers_.find_lost(meeting_.is_done()));
       if (meeting_.failure()) return part(lock, kParting);
-      if (meeting_.met()) {
+      if (meeting_.is_done()) {
         note_found(peers_.find_silent(settings_.timeout));
         note_found(gathering_.find_missing(peers_, settings_.timeout));
       }
       if (failure_) return end(lock);
       if (leaving_) return part(lock, settings_.timeout);
-      wait(lock, !all ? 0ms : meeting_.met() ? kHeartbeatEvery : 10ms);
+      wait(lock, !all ? 0ms : meeting_.is_done() ? kHeartbeatEvery : 10ms);
     }
   }
 

@@ -60,7 +60,7 @@ class ControlChannel {
 
   // A wait_limit without end: one of the ranks has long work to do before it comes.
   static constexpr auto kPatient = std::chrono::milliseconds::max();
-  // Returns the values of all ranks, by rank; a value has at most kMostValue bytes. The n-th call
+  // Returns the values of all ranks, by rank; a value has at most kMaxValue bytes. The n-th call
   // on one rank meets the n-th on every other. `wait_limit`: how much later the others may come, at
   // least the time limit. Throws MachineError that names the failed rank.
   std::vector<std::string> gather(

@@ -99,8 +99,8 @@ bool values_match(ControlChannel& channel, const Workload& workload, const plan:
     }
   }
   const std::string from_first = channel.from_first(bytes_of(digests), ControlChannel::kPatient);
-  digests =
-      figures_in<std::uint64_t>(from_first, channel, 0, static_cast<std::size_t>(channel.ranks()));
+  digests = read_figures<std::uint64_t>(from_first, channel, 0,
+                                        static_cast<std::size_t>(channel.ranks()));
   return all_say(channel, digest(result) == digests[rank]);
 }
 

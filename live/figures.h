@@ -25,7 +25,7 @@ std::string bytes_of(const std::vector<T>& figures) {
 
 // Returns the figures that `rank` gave. Throws MachineError unless they are whole.
 template <typename T>
-std::vector<T> figures_in(const std::string& bytes, const ControlChannel& channel, int rank) {
+std::vector<T> read_figures(const std::string& bytes, const ControlChannel& channel, int rank) {
   static_assert(std::is_trivially_copyable_v<T>);
   if (bytes.size() % sizeof(T) != 0) channel.broken_by(rank, "it gave half a figure");
   std::vector<T> figures(bytes.size() / sizeof(T));
@@ -35,9 +35,9 @@ std::vector<T> figures_in(const std::string& bytes, const ControlChannel& channe
 
 // Returns the figures of `rank`. Throws MachineError unless there are `count`.
 template <typename T>
-std::vector<T> figures_in(const std::string& bytes, const ControlChannel& channel, int rank,
-                          std::size_t count) {
-  auto figures = figures_in<T>(bytes, channel, rank);
+std::vector<T> read_figures(const std::string& bytes, const ControlChannel& channel, int rank,
+                            std::size_t count) {
+  auto figures = read_figures<T>(bytes, channel, rank);
   if (figures.size() == count) return figures;
   channel.broken_by(rank, "it gave " + std::to_string(figures.size()) + " figures where " +
                               std::to_string(count) + " are expected");

@@ -18,7 +18,7 @@ constexpr const char* kUnawaitedValues = "it gave values that nobody waits for";
 // Writes several values as one.
 std::string joined(const std::vector<std::string>& values) {
   std::string text;
-  for (const auto& value : values) text += packed<std::uint64_t>(value.size());
+  for (const auto& value : values) text += pack_number<std::uint64_t>(value.size());
   for (const auto& value : values) text += value;
   return text;
 }
@@ -44,18 +44,19 @@ Gathering::Gathering(const RankEnvironment& environment, milliseconds patient)
     : rank_(environment.rank),
       ranks_(environment.ranks),
       patient_(patient),
-      most_(rank_ == 0 ? kMostValue : static_cast<std::size_t>(ranks_) * (kMostValue + 8)) {}
+      most_(rank_ == 0 ? kMaxValue : static_cast<std::size_t>(ranks_) * (kMaxValue + 8)) {}
 
 void Gathering::give(const std::string& mine, milliseconds wait_limit, Peers& peers) {
-  if (mine.size() > kMostValue) {
+  if (mine.size() > kMaxValue) {
     throw MachineError("this rank has " + std::to_string(mine.size()) +
-                       " bytes for the others; at most " + std::to_string(kMostValue) +
+                       " bytes for the others; at most " + std::to_string(kMaxValue) +
                        " can be gathered");
   }
   gathered_.reset();
   if (rank_ == 0) return add(0, mine, wait_limit, peers);
   awaits_all_ = true;
-  peers.send_value(peers.first(), MessageKind::kShare, number_, packed(wait_limit.count()), mine);
+  peers.send_value(peers.first(), MessageKind::kShare, number_, pack_number(wait_limit.count()),
+                   mine);
 }
 
 std::optional<std::string> Gathering::take_piece(Peer& peer, const std::string& bytes) const {
@@ -68,7 +69,7 @@ std::optional<std::string> Gathering::take_share(Peer& peer, const Message& shar
                                                  Peers& peers) {
   using WaitLimit = milliseconds::rep;
   const int rank = peers.rank_of(peer);
-  const auto wait_limit = unpacked<WaitLimit>(share.bytes);
+  const auto wait_limit = unpack_number<WaitLimit>(share.bytes);
   const bool expected = share.number == number_ && !values_.contains(rank);
   if (!met || !expected || wait_limit.value_or(-1) < 0) return kUnawaited;
   add(rank, std::exchange(peer.pieces, {}) + share.bytes.substr(sizeof(WaitLimit)),

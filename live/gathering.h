@@ -23,7 +23,7 @@ class Gathering {
   Gathering(const RankEnvironment& environment, std::chrono::milliseconds patient);
 
   // Gives this rank's value. `wait_limit`: how much later the others may come. Throws MachineError
-  // if the value is longer than kMostValue.
+  // if the value is longer than kMaxValue.
   void give(const std::string& mine, std::chrono::milliseconds wait_limit, Peers& peers);
   bool complete() const { return gathered_.has_value(); }
   // Returns the values of all ranks, by rank. Requires that the gathering is complete.

@@ -101,7 +101,7 @@ InterferenceSample measured(ControlChannel& channel, LiveExecutor& executor,
   const Seconds pass = length(spans(kFew, 0).computation) / kFew;
   const double passes = kCollectives / 2.5 * sample.collective / std::max(pass, 1e-9);
   const std::string count = channel.from_first(bytes_of(std::vector{std::clamp(passes, 2.0, 1e4)}));
-  const int agreed = static_cast<int>(figures_in<double>(count, channel, 0, 1).front());
+  const int agreed = static_cast<int>(read_figures<double>(count, channel, 0, 1).front());
   sample.computation = length(spans(agreed, 0).computation);
   const Spans both = spans(agreed, kCollectives);
   const Seconds end = both.computation.end;

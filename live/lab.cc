@@ -30,7 +30,7 @@
 namespace syncline::live {
 namespace {
 
-constexpr int kMostLabRanks = 128;
+constexpr int kMaxLabRanks = 128;
 constexpr double kSlowest = 1e3;     // bytes per second; tc counts in whole bits per second
 constexpr double kFastest = 12.5e9;  // 100 Gbit/s
 
@@ -38,19 +38,19 @@ constexpr double kFastest = 12.5e9;  // 100 Gbit/s
 // The bucket passes it at once, so it bounds how smooth a link is. Smaller packets need more of a
 // processor, but slow links carry few.
 constexpr double kSegment = 100e-6;      // seconds of the slowest link
-constexpr double kMostSegment = 65536;   // bytes; IPv4 has no larger ones
+constexpr double kMaxSegment = 65536;    // bytes; IPv4 has no larger ones
 constexpr double kCheapSegment = 16384;  // bytes, unless they take longer than kSlowSegment
 constexpr double kSlowSegment = 270e-6;  // seconds
-constexpr double kLeastSegment = 1600;   // bytes: one packet of the wire
+constexpr double kMinSegment = 1600;     // bytes: one packet of the wire
 
 // Limit of a flow's data in flight, in seconds of the slowest link: the receiver's window. Several
 // flows into one link then fit into its queue (--queue) without drops. A receiver that gets no
 // processor for some milliseconds does not stop its sender.
 constexpr double kWindow = 0.01;
-constexpr double kLeastWindow = 65536;  // bytes
+constexpr double kMinWindow = 65536;  // bytes
 // Limit of a flow's data in the queue of its own link, in seconds: other messages wait for it.
 constexpr double kUnsent = 0.001;
-constexpr double kLeastUnsent = 65536;  // bytes
+constexpr double kMinUnsent = 65536;  // bytes
 
 std::string number(double value) {
   char text[64];
@@ -66,8 +66,8 @@ double slowest(const LabOptions& options) {
 
 std::int64_t segment(const LabOptions& options) {
   const double rate = slowest(options);
-  const double least = std::clamp(rate * kSlowSegment, kLeastSegment, kCheapSegment);
-  return std::llround(std::clamp(rate * kSegment, least, kMostSegment));
+  const double least = std::clamp(rate * kSlowSegment, kMinSegment, kCheapSegment);
+  return std::llround(std::clamp(rate * kSegment, least, kMaxSegment));
 }
 
 // Returns the bytes that can wait in the queue, besides the packets that pass at once.
@@ -187,7 +187,7 @@ class Planner {
       set("tcp_wmem", "4096 " + twice + " " + twice);
       set("tcp_slow_start_after_idle", "0");
     }
-    set("tcp_limit_output_bytes", number(std::max(rate * kUnsent, kLeastUnsent)));
+    set("tcp_limit_output_bytes", number(std::max(rate * kUnsent, kMinUnsent)));
   }
 
   // Keeps each flow on one processor. Packets that leave a queue on different processors would
@@ -199,7 +199,7 @@ class Planner {
 
   // Returns the bytes in flight of a flow: for both directions, and for some time in queues.
   double window() const {
-    return std::max(slowest(options_) * (kWindow + 2 * options_.latency), kLeastWindow);
+    return std::max(slowest(options_) * (kWindow + 2 * options_.latency), kMinWindow);
   }
 
   // Lets a long link carry its full rate from the first message on, without TCP's slow start.
@@ -252,7 +252,7 @@ double lab_rate(const std::string& text, const std::string& what) {
 }
 
 void check_lab(const LabOptions& options) {
-  check_range("--ranks", options.ranks, 1, kMostLabRanks, "", 1);
+  check_range("--ranks", options.ranks, 1, kMaxLabRanks, "", 1);
   check_range("--groups", options.groups, 1, options.ranks, ", the number of ranks", 1);
   if (options.ranks % options.groups != 0) {
     throw InputError("--groups: found " + std::to_string(options.groups) +

@@ -47,10 +47,10 @@ Probe probe_of(std::string what, const collective::Collective& collective, int r
 // Returns payloads in elements that every number of ranks divides: a factor of 2 apart up to 2 MiB,
 // in the range of transports' thresholds, then of 4.
 std::vector<std::int64_t> sizes_up_to(std::int64_t largest, int ranks) {
-  constexpr std::int64_t kLeast = 1024;
+  constexpr std::int64_t kMin = 1024;
   constexpr std::int64_t kFine = 2 << 20;
   std::vector<std::int64_t> sizes;
-  for (std::int64_t bytes = kLeast; bytes <= largest; bytes *= bytes < kFine ? 2 : 4) {
+  for (std::int64_t bytes = kMin; bytes <= largest; bytes *= bytes < kFine ? 2 : 4) {
     const std::int64_t elements = std::max<std::int64_t>(1, bytes / 4 / ranks) * ranks;
     if (sizes.empty() || elements > sizes.back()) sizes.push_back(elements);
   }
@@ -121,7 +121,7 @@ Seconds step_time(LiveExecutor& executor, const plan::Plan& plan, const run::Gra
 // Gives all ranks rank 0's figures, so that their fits are equal to the last bit.
 template <typename Figure>
 void share_first(ControlChannel& channel, std::vector<Figure>& figures) {
-  figures = figures_in<Figure>(channel.from_first(bytes_of(figures)), channel, 0, figures.size());
+  figures = read_figures<Figure>(channel.from_first(bytes_of(figures)), channel, 0, figures.size());
 }
 
 // Returns a collective's cost before its first round. A ring all-reduce takes twice the rounds of

@@ -147,7 +147,7 @@ run::Timeline exchange_timelines(ControlChannel& channel, std::vector<run::Span>
   const auto all = channel.gather(bytes_of(own));
   for (std::size_t r = 0; r < all.size(); ++r) {
     const int rank = static_cast<int>(r);
-    const auto spans = figures_in<run::Span>(all[r], channel, rank);
+    const auto spans = read_figures<run::Span>(all[r], channel, rank);
     const auto sound = [&](const run::Span& span) {
       return span.rank == rank && span.period >= 0 && span.period < periods && span.op >= 0 &&
              span.op < static_cast<plan::OpId>(plan.ops.size()) && std::isfinite(span.begin) &&
@@ -177,7 +177,7 @@ Seconds worst_clock_error(ControlChannel& channel, const ClockOffset& before,
   Seconds worst = 0;
   for (std::size_t r = 0; r < all.size(); ++r) {
     const int rank = static_cast<int>(r);
-    worst = std::max(worst, figures_in<Seconds>(all[r], channel, rank, 1).front());
+    worst = std::max(worst, read_figures<Seconds>(all[r], channel, rank, 1).front());
   }
   return worst;
 }

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 std::vector<RankCommand> local_ranks(const std::vector<std::string>& command, int ranks,
                                      const std::string& meet) {
   Socket listener = meet.empty() ? listen_on(kLoopback, 0) : Socket();
-  const std::string port = meet.empty() ? std::to_string(port_in(own_end(listener.fd()))) : "";
+  const std::string port = meet.empty() ? std::to_string(parse_port(own_end(listener.fd()))) : "";
   const std::string token = new_token();
   std::vector<RankCommand> list;
   for (int rank = 0; rank < ranks; ++rank) {

@@ -91,7 +91,7 @@ void Meeting::take_hello(const Message& hello, Peers& peers) {
   if (twice) return;
   peers.all()[r] = {Peer::State::kHere, hello.from, other_end(hello.fd)};
   // Ranks on other machines reach this one by an address that is not the loopback.
-  const std::string own = address_in(own_end(hello.fd));
+  const std::string own = parse_address(own_end(hello.fd));
   if (!own.starts_with("127.")) own_address_ = own;
 }
 
@@ -161,7 +161,7 @@ bool Meeting::take_answer(const Message& message, Peers& peers) {
   if (met_) return false;
   if (message.kind == MessageKind::kWelcome) {
     peers.first().end = other_end(message.fd);
-    own_address_ = address_in(own_end(message.fd));
+    own_address_ = parse_address(own_end(message.fd));
     end(peers);
     return true;
   }

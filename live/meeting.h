@@ -26,7 +26,7 @@ class Meeting {
   // Opens the messenger over which the ranks meet.
   std::unique_ptr<Messenger> open_messenger() const;
 
-  bool met() const { return met_; }
+  bool is_done() const { return met_; }
   // Returns the reason why the ranks cannot meet any more; null: they still can, or have met.
   const std::exception_ptr& failure() const { return failure_; }
   // Returns the numeric address by which the others reach this rank, once they have met.

@@ -141,7 +141,7 @@ Messenger::Messenger(const Socket& listener, const std::string& token, int ranks
   set(ZMQ_ROUTER_MANDATORY, 1);
   // For a peer that does not read: the values of all ranks in one gathering, and some more.
   constexpr int kMore = 2000;
-  constexpr int kPieces = static_cast<int>(kMostValue / kPieceBytes) + 1;
+  constexpr int kPieces = static_cast<int>(kMaxValue / kPieceBytes) + 1;
   set(ZMQ_SNDHWM, ranks * kPieces + kMore);
   Socket heard(fcntl(listener.fd(), F_DUPFD_CLOEXEC, 0));
   set(ZMQ_USE_FD, heard.fd());
@@ -225,7 +225,7 @@ std::optional<LineEvent> Messenger::event() {
     if (what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) return LineEvent::kProved;
     if (what == ZMQ_EVENT_ACCEPTED) {
       const std::string end = other_end(value);
-      if (port_in(end) != 0) ends_[value] = end;  // unless it has gone already
+      if (parse_port(end) != 0) ends_[value] = end;  // unless it has gone already
     } else if (what == ZMQ_EVENT_DISCONNECTED) {
       const auto end = ends_.extract(value);
       if (std::exchange(refused_, false) && end) last_turned_away_ = end.mapped();

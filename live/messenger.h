@@ -42,7 +42,7 @@ struct Message {
 // little of this process's memory.
 inline constexpr std::size_t kPieceBytes = 65536;
 // Largest value of a rank in one gathering: the spans of a million operations are 40 MB.
-inline constexpr std::size_t kMostValue = std::size_t{64} << 20U;
+inline constexpr std::size_t kMaxValue = std::size_t{64} << 20U;
 // Time limit for both ends of a connection to prove that they know the token.
 inline constexpr std::chrono::milliseconds kProof{1000};
 

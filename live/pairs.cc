@@ -15,7 +15,7 @@ std::vector<std::string> ends_of(std::size_t rank, const std::string& told,
                                  const ControlChannel& channel) {
   std::istringstream words(told);
   std::vector<std::string> ends{std::istream_iterator<std::string>(words), {}};
-  if (ends.size() == rank + 1 && port_in(ends.front()) != 0) return ends;
+  if (ends.size() == rank + 1 && parse_port(ends.front()) != 0) return ends;
   channel.broken_by(static_cast<int>(rank),
                     "it gave no address for " + rank_text(channel.rank()) + " to call");
 }
@@ -61,7 +61,7 @@ std::vector<Socket> connect_pairs(ControlChannel& channel) {
   }
   while (!callers.empty()) {
     await(listener, POLLIN, callers.begin()->second, channel, deadline);
-    Socket caller = accept_now(listener);
+    Socket caller = try_accept(listener);
     const auto known = callers.extract(other_end(caller.fd()));
     if (known) pairs[known.mapped()] = std::move(caller);
   }

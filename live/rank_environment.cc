@@ -28,8 +28,8 @@ int number(const EnvironmentVariables& variables, const std::string& name, int l
   return value;
 }
 
-constexpr int kMostRanks = 100000;
-constexpr int kMostPort = 65535;
+constexpr int kMaxRanks = 100000;
+constexpr int kMaxPort = 65535;
 
 // Returns true if the launcher says that it has started all ranks here.
 bool on_one_machine(const EnvironmentVariables& variables, int ranks) {
@@ -40,20 +40,20 @@ bool on_one_machine(const EnvironmentVariables& variables, int ranks) {
 }
 
 std::string token_in(const EnvironmentVariables& variables) {
-  constexpr std::size_t kLeast = 16;
+  constexpr std::size_t kMin = 16;
   const std::string token = variables("SYNCLINE_TOKEN").value_or("");
-  if (token.empty() || token.size() >= kLeast) return token;
+  if (token.empty() || token.size() >= kMin) return token;
   throw InputError("SYNCLINE_TOKEN: found " + std::to_string(token.size()) +
-                   " characters, expected at least " + std::to_string(kLeast) +
+                   " characters, expected at least " + std::to_string(kMin) +
                    " that nobody can guess, as `openssl rand -hex 32` gives them");
 }
 
 void meet_at_listener(const EnvironmentVariables& variables, RankEnvironment& found) {
-  constexpr int kMostDescriptors = 1 << 20;
+  constexpr int kMaxDescriptors = 1 << 20;
   found.rendezvous = RankEnvironment::Rendezvous::kAddress;
   found.host = kLoopback;
-  found.port = number(variables, "SYNCLINE_PORT", 1, kMostPort);
-  if (found.rank == 0) found.listener = number(variables, "SYNCLINE_LISTENER", 0, kMostDescriptors);
+  found.port = number(variables, "SYNCLINE_PORT", 1, kMaxPort);
+  if (found.rank == 0) found.listener = number(variables, "SYNCLINE_LISTENER", 0, kMaxDescriptors);
 }
 
 void meet_at_master(const EnvironmentVariables& variables, RankEnvironment& found) {
@@ -61,10 +61,10 @@ void meet_at_master(const EnvironmentVariables& variables, RankEnvironment& foun
   if (!host) throw InputError("MASTER_ADDR: not set, though RANK and WORLD_SIZE are");
   found.rendezvous = RankEnvironment::Rendezvous::kAddress;
   found.host = *host;
-  found.port = number(variables, "MASTER_PORT", 1, kMostPort);
+  found.port = number(variables, "MASTER_PORT", 1, kMaxPort);
   // torchrun's agent may keep a store of its own at that port.
   if (variables("TORCHELASTIC_USE_AGENT_STORE") == "True") {
-    found.port += found.port < kMostPort ? 1 : -1;
+    found.port += found.port < kMaxPort ? 1 : -1;
   }
 }
 
@@ -99,7 +99,7 @@ std::optional<RankEnvironment> read_launcher(const EnvironmentVariables& variabl
     if (!variables(launcher.rank) || (launcher.needs_both && !variables(launcher.ranks))) continue;
     RankEnvironment found;
     found.launcher = launcher.name;
-    found.ranks = number(variables, launcher.ranks, 1, kMostRanks);
+    found.ranks = number(variables, launcher.ranks, 1, kMaxRanks);
     found.rank = number(variables, launcher.rank, 0, found.ranks - 1);
     found.file = file;
     if (file.empty()) launcher.meet(variables, found);

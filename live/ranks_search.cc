@@ -70,14 +70,14 @@ void RanksObjective::follow() {
   for (;;) {
     const std::string order = channel_.from_first("", ControlChannel::kPatient);
     if (order == kDone) return;
-    const auto [index, steps] = order_in(order);
+    const auto [index, steps] = parse_order(order);
     run(index == kBaseline ? *find_strategy(scenario_, scenario_.baseline)
                            : problem_.candidates[static_cast<std::size_t>(index)].strategy,
         steps);
   }
 }
 
-RanksObjective::Order RanksObjective::order_in(const std::string& text) const {
+RanksObjective::Order RanksObjective::parse_order(const std::string& text) const {
   Order order;
   const char* end = text.data() + text.size();
   const auto index = std::from_chars(text.data(), end, order.index);
@@ -127,11 +127,11 @@ void search_on_ranks(const RanksSearch& search, const Scenario& scenario, Contro
                                       [&](const auto& candidate, const auto& evaluation) {
                                         return machine.measure(candidate, evaluation);
                                       }};
-  const tune::LiveObjective watched = tune::watched(objective, hooks.evaluation);
+  const tune::LiveObjective watched = tune::watch_objective(objective, hooks.evaluation);
   report.tuning = tune::tune_live(report.problem, report.settings, watched, hooks.journal(watched));
   if (search.sweep && report.tuning.complete) {
     hooks.sweeping();
-    report.truth = swept_truth(machine, tune::watched(objective, hooks.swept), report);
+    report.truth = swept_truth(machine, tune::watch_objective(objective, hooks.swept), report);
   }
   machine.dismiss();
 }

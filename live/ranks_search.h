@@ -44,7 +44,7 @@ class RanksObjective {
     long long index = 0;  // of a candidate, or kBaseline
     int steps = 0;
   };
-  Order order_in(const std::string& text) const;
+  Order parse_order(const std::string& text) const;
   tune::Measurement run(const Strategy& strategy, int steps);
 
   const Settings& settings_;

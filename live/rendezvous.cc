@@ -39,11 +39,11 @@ Socket listener_for(const RankEnvironment& environment) {
   if (environment.listener >= 0) {
     Socket given(environment.listener);
     fcntl(given.fd(), F_SETFD, FD_CLOEXEC);
-    if (port_in(own_end(given.fd())) == environment.port) return given;
+    if (parse_port(own_end(given.fd())) == environment.port) return given;
     throw MachineError("SYNCLINE_LISTENER: descriptor " + std::to_string(given.release()) +
                        " is no socket at port " + std::to_string(environment.port));
   }
-  const std::string address = address_to_listen_on(environment.host, environment.one_machine);
+  const std::string address = listen_address(environment.host, environment.one_machine);
   try {
     return listen_on(address, environment.port);
   } catch (const MachineError& error) {
@@ -136,7 +136,7 @@ void clear(const std::string& file, bool again) {
 
 // Writes the line into a new file and returns the file, locked.
 Socket publish(const std::string& file, const std::string& line) {
-  constexpr int kMostAttempts = 20;
+  constexpr int kMaxAttempts = 20;
   for (int attempt = 1;; ++attempt) {
     Socket made(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     std::string reason = std::strerror(errno);
@@ -147,9 +147,8 @@ Socket publish(const std::string& file, const std::string& line) {
       reason = std::strerror(errno);
       std::remove(file.c_str());
     }
-    if (made || errno != EEXIST || attempt > kMostAttempts)
-      throw MachineError(file + ": " + reason);
-    clear(file, attempt < kMostAttempts);
+    if (made || errno != EEXIST || attempt > kMaxAttempts) throw MachineError(file + ": " + reason);
+    clear(file, attempt < kMaxAttempts);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }
@@ -197,7 +196,8 @@ OpenRendezvous::OpenRendezvous(const RankEnvironment& environment)
     : listener_(listener_for(environment)), token_(token_for(environment)) {
   if (environment.ranks == 1) return;
   const std::string end = own_end(listener_.fd());
-  line_ = line_of({address_in(end), port_in(end), environment.token.empty() ? token_ : kNoToken});
+  line_ =
+      line_of({parse_address(end), parse_port(end), environment.token.empty() ? token_ : kNoToken});
   if (environment.rendezvous == Rendezvous::kMpi) mpi_from_first(line_);
   if (environment.rendezvous == Rendezvous::kFile) {
     lock_ = publish(environment.file, line_);

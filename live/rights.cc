@@ -41,7 +41,7 @@ namespace {
 constexpr int kKept[] = {CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER,
                          CAP_FSETID, CAP_IPC_LOCK,     CAP_SYS_NICE};
 
-std::optional<unsigned> number_in(const char* variable) {
+std::optional<unsigned> parse_number(const char* variable) {
   const char* text = std::getenv(variable);
   unsigned value = 0;
   if (text == nullptr) return std::nullopt;
@@ -57,8 +57,8 @@ struct Caller {
 };
 
 std::optional<Caller> caller() {
-  const auto user = number_in("SUDO_UID");
-  const auto group = number_in("SUDO_GID");
+  const auto user = parse_number("SUDO_UID");
+  const auto group = parse_number("SUDO_GID");
   if (geteuid() != 0 || !user || !group || *user == 0) return std::nullopt;
   return Caller{*user, *group};
 }

@@ -110,7 +110,7 @@ void stop_listening(const Socket& listener) {
   setsockopt(listener.fd(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
 }
 
-Socket accept_now(const Socket& listener) {
+Socket try_accept(const Socket& listener) {
   Socket caller(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (caller) set_option(caller.fd(), IPPROTO_TCP, TCP_NODELAY, 1);
   return caller;
@@ -118,7 +118,7 @@ Socket accept_now(const Socket& listener) {
 
 bool begin_call(const Socket& socket, const std::string& end) {
   sockaddr_in there{};
-  return read_place(address_in(end), port_in(end), there) &&
+  return read_place(parse_address(end), parse_port(end), there) &&
          (connect(socket.fd(), general(there), sizeof there) == 0 || errno == EINPROGRESS);
 }
 
@@ -126,16 +126,16 @@ std::string own_end(int fd) { return end_of(fd, getsockname); }
 
 std::string other_end(int fd) { return end_of(fd, getpeername); }
 
-std::string address_in(const std::string& end) { return end.substr(0, end.rfind(':')); }
+std::string parse_address(const std::string& end) { return end.substr(0, end.rfind(':')); }
 
-int port_in(const std::string& end) {
-  constexpr int kMostPort = 65535;
+int parse_port(const std::string& end) {
+  constexpr int kMaxPort = 65535;
   const std::size_t colon = end.rfind(':');
   if (colon == std::string::npos) return 0;
   int port = 0;
   const char* last = end.data() + end.size();
   const auto read = std::from_chars(end.data() + colon + 1, last, port);
-  return read.ec == std::errc() && read.ptr == last && port > 0 && port <= kMostPort ? port : 0;
+  return read.ec == std::errc() && read.ptr == last && port > 0 && port <= kMaxPort ? port : 0;
 }
 
 std::string numeric_address(const std::string& host) { return numeric(resolve(host).front()); }
@@ -155,7 +155,7 @@ std::string reachable_address(const std::string& interface) {
   return interface.empty() ? kLoopback : reachable_address();
 }
 
-std::string address_to_listen_on(const std::string& host, bool all_here) {
+std::string listen_address(const std::string& host, bool all_here) {
   for (sockaddr_in& found : resolve(host)) {
     const std::string address = numeric(found);
     const Socket trial(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -38,7 +38,7 @@ Socket listen_on(const std::string& address, int port);
 // Stops listening; the port stays occupied, so that no other process can take its place.
 void stop_listening(const Socket& listener);
 // Returns the next caller, as a socket that does not block; an empty socket if none is there.
-Socket accept_now(const Socket& listener);
+Socket try_accept(const Socket& listener);
 // Begins to call an end; the socket can be written once it is connected. Returns false if no
 // listener can be there.
 bool begin_call(const Socket& socket, const std::string& end);
@@ -47,8 +47,8 @@ bool begin_call(const Socket& socket, const std::string& end);
 std::string own_end(int fd);
 std::string other_end(int fd);
 // Returns the part before an end's colon, or the port after it; 0: no port.
-std::string address_in(const std::string& end);
-int port_in(const std::string& end);
+std::string parse_address(const std::string& end);
+int parse_port(const std::string& end);
 
 // Returns the first numeric IPv4 address of a host. Throws MachineError if it has none.
 std::string numeric_address(const std::string& host);
@@ -59,6 +59,6 @@ std::string reachable_address(const std::string& interface = "");
 // Returns the address to listen on as `host`: this machine's address of that name. Returns every
 // address if the name has no address here (a service's name). Also if it means the loopback by
 // another word (a machine's own name in /etc/hosts), unless `all_here`: others call from outside.
-std::string address_to_listen_on(const std::string& host, bool all_here);
+std::string listen_address(const std::string& host, bool all_here);
 
 }  // namespace syncline::live

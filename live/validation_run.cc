@@ -168,7 +168,7 @@ class RankOfRun {
     const auto all = channel_.gather(bytes_of(std::vector{outcome.bytes_sent[rank_]}));
     double most = 0;
     for (std::size_t r = 0; r < all.size(); ++r) {
-      const auto sent = figures_in<Bytes>(all[r], channel_, static_cast<int>(r), 1).front();
+      const auto sent = read_figures<Bytes>(all[r], channel_, static_cast<int>(r), 1).front();
       most = std::max(most, static_cast<double>(sent));
     }
     return most / (run_.warmup + run_.repeats) / plan.steps;

@@ -41,7 +41,7 @@ std::string failure(const char* kind, const std::string& message,
   // The program prints messages likewise: echoed words cut in the middle, no control characters.
   constexpr std::size_t kLongest = 900;
   const auto shown = [](const std::string& text) {
-    return shorten_inside(visible(text), kLongest);
+    return shorten_middle(visible(text), kLongest);
   };
   std::vector<std::string> lines;
   for (const std::string& line : below) lines.push_back(shown(line));

@@ -51,7 +51,7 @@ namespace {
 // `made` is written by name.
 Json told(const reports::Answer& answer, Json made = nullptr) {
   return Json{{"json", reports::whole_json(answer, version())},
-              {"text", reports::printed(answer, reports::Format::kTable, version())},
+              {"text", reports::format_answer(answer, reports::Format::kTable, version())},
               {"html", reports::html_page(answer, version())},
               {"made", std::move(made)}};
 }
@@ -163,7 +163,7 @@ Json run_scenario(Reader& arguments) {
   arguments.finish();
   expect_fitting(question);
   set_grain(question, document);
-  if (question.objective.asked()) {
+  if (question.objective.has_target()) {
     const worth::Worth worth =
         questions::run_to_target(document, question.objective, question.executor);
     return told(reports::answer_of(worth, "run"));
@@ -204,7 +204,7 @@ Json tune_scenario(Reader& arguments) {
     const tune::Layouts layouts = layouts_of(question, document, search_of(question));
     return told(reports::answer_of(layouts));
   }
-  if (question.objective.asked()) return tune_to_target(arguments, question, document);
+  if (question.objective.has_target()) return tune_to_target(arguments, question, document);
   const tune::Tuning tuning = steps_of(question, document, search_of(question));
   return told(reports::answer_of(tuning),
               applied(tuning.scenario, tune::best_to_apply(tuning).strategy));
@@ -264,8 +264,9 @@ Json calibrate_from_logs(Reader& arguments, const std::optional<calibrate::Kerne
   const std::vector<std::string> logs = texts(arguments, "logs");
   const std::vector<std::string> against = texts(arguments, "against");
   arguments.finish();
-  calibrate::LogCalibration calibration = calibrate::calibration_of(
-      calibrate::tables_in(logs, algorithm), calibrate::tables_in(against, algorithm), name, tree);
+  calibrate::LogCalibration calibration =
+      calibrate::calibration_of(calibrate::read_tables(logs, algorithm),
+                                calibrate::read_tables(against, algorithm), name, tree);
   if (line_rate > 0) calibrate::set_line_rate(calibration, line_rate * kGigabitPerSecond);
   if (device) calibrate::set_device(calibration, *device);
   if (kernels) {
@@ -345,9 +346,12 @@ Json arguments() {
   questions::PlanQuestion plan;
   job::InitQuestion init;
   questions::Validate validate;
-  return {{"run", told(arguments_of(run))},         {"tune", told(arguments_of(tune))},
-          {"explain", told(arguments_of(explain))}, {"plan", told(arguments_of(plan))},
-          {"init", told(arguments_of(init))},       {"validate", told(arguments_of(validate))}};
+  return {{"run", describe_arguments(arguments_of(run))},
+          {"tune", describe_arguments(arguments_of(tune))},
+          {"explain", describe_arguments(arguments_of(explain))},
+          {"plan", describe_arguments(arguments_of(plan))},
+          {"init", describe_arguments(arguments_of(init))},
+          {"validate", describe_arguments(arguments_of(validate))}};
 }
 
 void hand_in_all() {

@@ -80,8 +80,8 @@ Format format_of(std::string_view word) {
   return static_cast<Format>(std::find(words.begin(), words.end(), word) - words.begin());
 }
 
-std::string printed(const Answer& answer, Format format, const std::string& version,
-                    const Screen& screen) {
+std::string format_answer(const Answer& answer, Format format, const std::string& version,
+                          const Screen& screen) {
   switch (format) {
     case Format::kTable:
       return text_page(screen.brief && answer.brief ? brief_page(answer) : whole_page(answer),

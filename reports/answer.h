@@ -48,7 +48,7 @@ struct Answer {
 
 // Returns the answer of a report, which must outlive it, by the functions that give its forms.
 template <typename Report>
-Answer answered(
+Answer make_answer(
     std::string verb, std::string scenario, const Report& report,
     Page (*page)(const std::type_identity_t<Report>&),
     Table (*rows)(const std::type_identity_t<Report>&),
@@ -69,8 +69,8 @@ inline constexpr int kJsonFormat = 2;
 
 // Returns the answer as text of that format; the same answer gives the same bytes. All JSON begins
 // with syncline (the version), format, verb and, if any, scenario. Only tables use the screen.
-std::string printed(const Answer& answer, Format format, const std::string& version,
-                    const Screen& screen = {});
+std::string format_answer(const Answer& answer, Format format, const std::string& version,
+                          const Screen& screen = {});
 
 // Returns the page with its warnings, before it is drawn.
 Page whole_page(const Answer& answer);

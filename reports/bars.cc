@@ -78,7 +78,7 @@ chart::Figure step_bars(std::vector<StepParts> strategies) {
     const int lane = add_lane(figure, label, interval, best);
     const Seconds step = metrics.step_time;
     const Seconds compute = std::min(metrics.compute, step);
-    const Seconds handled = std::min(step, compute + metrics.handling);
+    const Seconds handled = std::min(step, compute + metrics.comm_overhead);
     const auto part = [&](Seconds from, Seconds to, int colour, const char* what, bool low) {
       if (to - from <= step * 1e-9) return;
       figure.boxes.push_back(

@@ -34,12 +34,14 @@ double high_factor(const calibrate::ComparedRow& row) {
 Table sizes(const char* answer) {
   using enum Kind;
   return {columns(
-      kept("file", Column::kCsv), kept("test", Column::kCsv), kept("nodes", Column::kCsv),
-      kept("gpus_per_node", Column::kCsv), kept("use", Column::kCsv), both("size", "bytes", kBytes),
-      both("measured", "measured_s", kSeconds), both(answer, "predicted_s", kSeconds),
-      kept("low_s"), kept("high_s"), both("error", "error_percent", kPercent, 0, Column::kNoCsv),
-      shown("80 %\ninterval", kShare), kept("bus_bytes_per_s", Column::kJson),
-      both("", "in_range", kFlag))};
+      data_column("file", Column::kCsv), data_column("test", Column::kCsv),
+      data_column("nodes", Column::kCsv), data_column("gpus_per_node", Column::kCsv),
+      data_column("use", Column::kCsv), table_column("size", "bytes", kBytes),
+      table_column("measured", "measured_s", kSeconds),
+      table_column(answer, "predicted_s", kSeconds), data_column("low_s"), data_column("high_s"),
+      table_column("error", "error_percent", kPercent, 0, Column::kNoCsv),
+      page_column("80 %\ninterval", kShare), data_column("bus_bytes_per_s", Column::kJson),
+      table_column("", "in_range", kFlag))};
 }
 
 void add_sizes(Table& sizes, const calibrate::ComparedTable& table, const char* use) {
@@ -70,13 +72,15 @@ Table sizes_of(const calibrate::LogCalibration& calibration) {
 Table tables() {
   using enum Kind;
   return {columns(
-      shown("table"), kept("file"), kept("clean"), kept("outlier_bytes"), kept("test"),
-      both("nodes", "nodes", kInteger), both("GPUs\nper node", "gpus_per_node", kInteger),
-      shown("rows", kCount, 4), shown("use", kText, 1), kept("model"),
-      both("median\nerror", "median_error_percent", kShare),
-      both("90th\npercentile", "p90_error_percent", kShare, 3),
-      both("worst", "worst_error_percent", kShare), kept("rows"),
-      both("left out,\nmean", "left_out_percent", kShare, 2), shown("cost\nmodel", kText, 5))};
+      page_column("table"), data_column("file"), data_column("clean"), data_column("outlier_bytes"),
+      data_column("test"), table_column("nodes", "nodes", kInteger),
+      table_column("GPUs\nper node", "gpus_per_node", kInteger), page_column("rows", kCount, 4),
+      page_column("use", kText, 1), data_column("model"),
+      table_column("median\nerror", "median_error_percent", kShare),
+      table_column("90th\npercentile", "p90_error_percent", kShare, 3),
+      table_column("worst", "worst_error_percent", kShare), data_column("rows"),
+      table_column("left out,\nmean", "left_out_percent", kShare, 2),
+      page_column("cost\nmodel", kText, 5))};
 }
 
 void add_table(Table& tables, const calibrate::ComparedTable& table, const char* use) {
@@ -116,7 +120,7 @@ std::vector<PlotSeries> series_of(const calibrate::LogCalibration& calibration) 
 }
 
 // Share of the line rate from which its unit is doubted: a tree of two nodes shows up to 2.
-constexpr double kMostOfLine = 2.5;
+constexpr double kMaxLineShare = 2.5;
 
 // Adds payloads that are slower than a smaller one, with the usual cause.
 void add_slow_sizes(const calibrate::ComparedTable& table, std::vector<std::string>& facts) {
@@ -201,7 +205,7 @@ std::string line_sentence(const calibrate::LogCalibration& calibration) {
   const calibrate::LineShare& line = *calibration.line;
   constexpr double kGood = 0.85;
   constexpr double kUsual = 0.6;
-  const std::string verdict = line.share >= kMostOfLine ? "more than such a line carries"
+  const std::string verdict = line.share >= kMaxLineShare ? "more than such a line carries"
                               : line.share > 1
                                   ? "more than the line, as with two nodes a tree can have"
                               : line.share >= kGood  ? "good"
@@ -220,7 +224,7 @@ std::string line_sentence(const calibrate::LogCalibration& calibration) {
 
 std::vector<std::string> line_suspicions(const calibrate::LogCalibration& calibration) {
   constexpr double kBits = 8;
-  if (!calibration.line || calibration.line->share < kMostOfLine) return {};
+  if (!calibration.line || calibration.line->share < kMaxLineShare) return {};
   const double gigabits = calibration.line->line / kGigabitPerSecond;
   return {std::string(measure::kDoubtful) + "--line-rate is read in Gbit/s, and " +
           share(calibration.line->share) + " of " + plain_number(gigabits) +
@@ -285,7 +289,7 @@ void add_tables(Page& page, const std::vector<calibrate::ComparedTable>& tables,
 
 Page page_of(const calibrate::LogCalibration& calibration) {
   Page page{title(), "", {}};
-  std::string facts = joined(facts_of(calibration), "\n");
+  std::string facts = join(facts_of(calibration), "\n");
   for (const auto& warning : calibration.warnings) facts += "\nwarning: " + one_line(warning);
   page.add(facts);
   page.add(summary_of(calibration));
@@ -323,24 +327,25 @@ double bus_share(const calibrate::ComparedTable& table) {
 }
 
 Answer answer_of(const calibrate::LogCalibration& calibration) {
-  return answered("calibrate", "", calibration, page_of, sizes_of, json_of,
-                  line_suspicions(calibration), figures_of);
+  return make_answer("calibrate", "", calibration, page_of, sizes_of, json_of,
+                     line_suspicions(calibration), figures_of);
 }
 
 namespace {
 
 double error_percent(const calibrate::KernelCosts& costs, const calibrate::KernelTiming& timing) {
-  return 100 * (costs.evaluated(timing) / timing.measured - 1);
+  return 100 * (costs.evaluated_seconds(timing) / timing.measured - 1);
 }
 
 Table kernels_of(const calibrate::KernelCosts& costs) {
   using enum Kind;
-  Table kernels{columns(both("kernel", "name"), both("kind", "kind"),
-                        both("measured", "measured_s", kSeconds),
-                        both("predicted", "priced_s", kSeconds),
-                        both("error", "error_percent", kPercent), both("use", "fitted", kFlag))};
+  Table kernels{columns(table_column("kernel", "name"), table_column("kind", "kind"),
+                        table_column("measured", "measured_s", kSeconds),
+                        table_column("predicted", "priced_s", kSeconds),
+                        table_column("error", "error_percent", kPercent),
+                        table_column("use", "fitted", kFlag))};
   for (const auto& timing : costs.timings) {
-    kernels.add(timing.name, timing.kind, timing.measured, costs.evaluated(timing),
+    kernels.add(timing.name, timing.kind, timing.measured, costs.evaluated_seconds(timing),
                 error_percent(costs, timing),
                 show_as(timing.fitted, timing.fitted ? "fitted" : ""));
   }
@@ -378,12 +383,12 @@ double percent_off(const StepRow& row, Seconds predicted) {
 
 Table rows_of(const StepFit& fit) {
   using enum Kind;
-  Table rows{columns(both("row", "row"), both("measured", "measured_s", kSeconds),
-                     both("before", "before_s", kSeconds), shown("error", kPercent),
-                     both("after", "after_s", kSeconds),
-                     kept("before_error_percent", Column::kJson),
-                     both("error", "after_error_percent", kPercent, 0, Column::kNoCsv),
-                     both("use", "fitted", kFlag))};
+  Table rows{columns(table_column("row", "row"), table_column("measured", "measured_s", kSeconds),
+                     table_column("before", "before_s", kSeconds), page_column("error", kPercent),
+                     table_column("after", "after_s", kSeconds),
+                     data_column("before_error_percent", Column::kJson),
+                     table_column("error", "after_error_percent", kPercent, 0, Column::kNoCsv),
+                     table_column("use", "fitted", kFlag))};
   for (const auto& row : fit.rows) {
     const double before = percent_off(row, row.before);
     rows.add(measure::name_of(row.key), row.measured, row.before, before, row.after, before,
@@ -394,9 +399,10 @@ Table rows_of(const StepFit& fit) {
 
 Table values_of(const StepFit& fit) {
   using enum Kind;
-  Table values{columns(both("of cluster.device", "key"), both("before", "before", kCount),
-                       both("fitted", "value", kCount), shown("80 % interval", kCount), kept("low"),
-                       kept("high"), kept("told"))};
+  Table values{
+      columns(table_column("of cluster.device", "key"), table_column("before", "before", kCount),
+              table_column("fitted", "value", kCount), page_column("80 % interval", kCount),
+              data_column("low"), data_column("high"), data_column("told"))};
   // Below a nanosecond or a tenth of a per cent no digit is left.
   const auto text = [](double value) { return plain_number(value < 1e-3 ? 0 : value); };
   for (const auto& figure : fit.figures) {
@@ -443,11 +449,11 @@ Json json_of(const StepFit& fit) {
 }  // namespace
 
 Answer answer_of(const calibrate::KernelCosts& costs) {
-  return answered("calibrate", "", costs, page_of, kernels_of, json_of);
+  return make_answer("calibrate", "", costs, page_of, kernels_of, json_of);
 }
 
 Answer answer_of(const calibrate::StepFit& fit) {
-  return answered("calibrate", fit.scenario, fit, page_of, rows_of, json_of);
+  return make_answer("calibrate", fit.scenario, fit, page_of, rows_of, json_of);
 }
 
 }  // namespace syncline::reports

@@ -92,7 +92,7 @@ chart::Figure shares_figure(const measure::Explanation& explanation) {
     const Seconds parts[] = {bound.compute,
                              bound.stragglers,
                              bound.overhead,
-                             bound.handling,
+                             bound.comm_overhead,
                              bound.start_up,
                              bound.transfer,
                              cuts};

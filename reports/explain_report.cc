@@ -68,7 +68,7 @@ std::string bound_text(const measure::Bottleneck& bottleneck, const Jitter& jitt
            "tells it (cluster.jitter.relative, its deviation over its mean)";
   }
   if (what == "handling gradients") {
-    return text + share(bottleneck.handling) +
+    return text + share(bottleneck.comm_overhead) +
            " of each step is copying or encoding them, or waiting for the host";
   }
   for (const auto& [word, seconds] : bottleneck.cuts()) {
@@ -100,7 +100,7 @@ std::string whole_job_line(const measure::Explained& one) {
   for (const auto& [word, seconds] : bottleneck.cuts()) {
     if (seconds > 0) text += share(word, seconds);
   }
-  text += share("data parallelism", bottleneck.communication() + bottleneck.handling);
+  text += share("data parallelism", bottleneck.communication() + bottleneck.comm_overhead);
   if (bottleneck.stragglers > 0) text += share("slower ranks", bottleneck.stragglers);
   if (bottleneck.overhead > 0) text += share("the host", bottleneck.overhead);
   if (!one.doubled) return line("step", text);
@@ -109,7 +109,7 @@ std::string whole_job_line(const measure::Explained& one) {
          line("doubled",
               "twice the nodes with the same layout: " + seconds_text(one.doubled->step) + ", " +
                   share_text(longer) + " longer, data parallelism " +
-                  share_text(100 * (one.doubled->communication() + one.doubled->handling) /
+                  share_text(100 * (one.doubled->communication() + one.doubled->comm_overhead) /
                              one.doubled->step));
 }
 
@@ -138,7 +138,7 @@ std::string exchange_lines(const measure::Explained& one, const Cluster& cluster
                                  " per step on the host, for data-parallel execution");
   }
   const plan::Plan& plan = one.evaluated.plan;
-  const Seconds buffers = plan::ahead_of_forward(plan) / plan.steps - cluster.step_overhead();
+  const Seconds buffers = plan::time_before_forward(plan) / plan.steps - cluster.step_overhead();
   if (buffers > 1e-3 * kMicrosecond) {
     text += line("buffers", seconds_text(buffers) +
                                 " per step until those of rank 0 are with all (broadcast_buffers)");
@@ -160,7 +160,7 @@ std::string gain_words(const measure::Advice& advice) {
 
 std::string advice_lines(const measure::Explained& one) {
   if (one.advice.empty()) {
-    return line("advice", "no single change gains " + share_text(measure::kLeastAdvicePercent));
+    return line("advice", "no single change gains " + share_text(measure::kMinAdvicePercent));
   }
   std::string text;
   for (const auto& advice : one.advice) {
@@ -274,9 +274,10 @@ std::string verdict_of(const measure::Explanation& explanation) {
 }
 
 Table rows_of(const measure::Explanation& explanation) {
-  Table rows{columns(kept("strategy"), kept("step_time_s"), kept("lower_bound_s"), kept("bound_by"),
-                     kept("change"), kept("change_step_time_s"), kept("gain_percent"),
-                     kept("step_time_*_s"), kept("memory_bytes"))};
+  Table rows{columns(data_column("strategy"), data_column("step_time_s"),
+                     data_column("lower_bound_s"), data_column("bound_by"), data_column("change"),
+                     data_column("change_step_time_s"), data_column("gain_percent"),
+                     data_column("step_time_*_s"), data_column("memory_bytes"))};
   for (const auto& one : explanation.strategies) {
     const measure::Metrics& metrics = one.evaluated.metrics;
     const auto add = [&](const Cell& change, const Cell& step, const Cell& gain) {
@@ -295,7 +296,7 @@ Json shares_json(const measure::Bottleneck& bottleneck) {
   const auto share = [&](Seconds part) { return exact(part / bottleneck.step); };
   Json shares{
       {"computation", share(bottleneck.compute)}, {"stragglers", share(bottleneck.stragglers)},
-      {"overhead", share(bottleneck.overhead)},   {"handling", share(bottleneck.handling)},
+      {"overhead", share(bottleneck.overhead)},   {"handling", share(bottleneck.comm_overhead)},
       {"latency", share(bottleneck.start_up)},    {"bandwidth", share(bottleneck.transfer)}};
   for (const auto& [word, seconds] : bottleneck.cuts()) {
     if (seconds > 0) shares[std::string(word)] = share(seconds);
@@ -376,8 +377,8 @@ const measure::Explained* fastest_of(const measure::Explanation& explanation) {
 }
 
 Answer answer_of(const measure::Explanation& explanation) {
-  Answer answer = answered("explain", explanation.scenario.name, explanation, page_of, rows_of,
-                           json_of, explanation.warnings, figures_of);
+  Answer answer = make_answer("explain", explanation.scenario.name, explanation, page_of, rows_of,
+                              json_of, explanation.warnings, figures_of);
   answer.lead = verdict_of(explanation);
   return answer;
 }

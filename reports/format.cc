@@ -145,7 +145,7 @@ std::string join_and(const std::vector<std::string>& words, const char* last) {
   return text;
 }
 
-std::string joined(const std::vector<std::string>& words, std::string_view between) {
+std::string join(const std::vector<std::string>& words, std::string_view between) {
   std::string text;
   for (const auto& word : words) {
     if (&word != words.data()) text += between;

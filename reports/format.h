@@ -67,7 +67,7 @@ std::string copied_number(double value);
 std::string join_and(const std::vector<std::string>& words, const char* last = " and ");
 
 // Joins words: "a, b, c".
-std::string joined(const std::vector<std::string>& words, std::string_view between = ", ");
+std::string join(const std::vector<std::string>& words, std::string_view between = ", ");
 
 // Returns "1 row", "2 rows".
 std::string plural(std::int64_t count, std::string_view noun);

@@ -125,7 +125,7 @@ void trim_names(const Grid& grid, const Drawing& drawing, Layout& layout) {
     std::size_t used = 0;
     for (const auto* lines : {&drawing.head, &drawing.body}) {
       for (const auto& cells : *lines) {
-        for (const auto& part : wrapped(cells[c], layout.widths[c], kFurther)) {
+        for (const auto& part : wrap(cells[c], layout.widths[c], kFurther)) {
           used = std::max(used, display_width(part));
         }
       }
@@ -167,7 +167,7 @@ std::vector<std::string> plain_lines(const Grid& grid, const Layout& layout,
   std::vector<std::vector<std::string>> parts;
   std::size_t height = 1;
   for (const std::size_t c : layout.shown) {
-    parts.push_back(wrapped(cells[c], layout.widths[c], grid.columns[c].right ? 0 : kFurther));
+    parts.push_back(wrap(cells[c], layout.widths[c], grid.columns[c].right ? 0 : kFurther));
     height = std::max(height, parts.back().size());
   }
   std::vector<std::string> lines;
@@ -196,7 +196,7 @@ std::string left_out(const Grid& grid, const Layout& layout, const Screen& scree
   std::string text;
   const std::string sentence =
       "Left out at " + std::to_string(screen.width) + " columns: " + names + ".";
-  for (const auto& line : wrapped(sentence, screen.width)) {
+  for (const auto& line : wrap(sentence, screen.width)) {
     text += paint(line, Tone::kFaint, screen) + "\n";
   }
   return text;
@@ -359,7 +359,7 @@ std::size_t display_width(std::string_view text) {
   return width;
 }
 
-std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+std::vector<std::string> wrap(std::string_view text, std::size_t width, std::size_t indent) {
   if (width <= indent || display_width(text) <= width) return {std::string(text)};
   std::vector<std::string> lines;
   // Blanks before the text belong to the first line, if they leave room.
@@ -400,7 +400,7 @@ std::string wrapped_lines(const std::string& text, std::size_t width) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const std::size_t indent = hanging_indent(line);
-    for (const auto& part : wrapped(line, width, indent < width / 2 ? indent : 2)) {
+    for (const auto& part : wrap(line, width, indent < width / 2 ? indent : 2)) {
       shown += part + "\n";
     }
   }

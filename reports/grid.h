@@ -37,7 +37,7 @@ std::size_t display_width(std::string_view text);
 // Breaks one line of text into lines of at most `width` columns, at blanks. A word is broken only
 // if it is wider than a line, after a sign if there is one. `indent`: blanks before all lines but
 // the first. A width of 0, or one that leaves no room: the text unchanged.
-std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent = 0);
+std::vector<std::string> wrap(std::string_view text, std::size_t width, std::size_t indent = 0);
 
 // Breaks lines of text, each ended by '\n'. Each line continues below its own first word, or below
 // the text after a gap ("  word    its explanation").

@@ -12,7 +12,7 @@
 namespace syncline::reports {
 namespace {
 
-using chart::escaped;
+using chart::escape;
 
 constexpr std::string_view kData = "<script type=\"application/json\" class=\"data\">";
 std::string style() {
@@ -50,10 +50,10 @@ std::string head(const std::string& title, const std::string& version) {
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
          "<meta name=\"generator\" content=\"syncline " +
-         escaped(version) +
+         escape(version) +
          "\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
          "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>" +
-         escaped(title) + "</title>\n<style>\n" + style() + chart::palette_css() +
+         escape(title) + "</title>\n<style>\n" + style() + chart::palette_css() +
          "</style>\n</head>\n<body>\n";
 }
 
@@ -72,7 +72,7 @@ std::string cell(const std::string& text, bool right) {
          std::string(wraps   ? " class=\"long\""
                      : right ? " class=\"r\""
                              : "") +
-         ">" + escaped(text) + "</td>";
+         ">" + escape(text) + "</td>";
 }
 
 // Writes a table. `ids`: of its lines, or empty.
@@ -80,7 +80,7 @@ std::string table(const Grid& grid, const std::vector<std::string>& ids) {
   std::string html = "<div class=\"table\"><table>\n<thead><tr>";
   for (const auto& column : grid.columns) {
     html += std::string("<th") + (column.right ? " class=\"r\"" : "") + ">" +
-            escaped(column.heading, "\n") + "</th>";
+            escape(column.heading, "\n") + "</th>";
   }
   html += "</tr></thead>\n<tbody>\n";
   const auto named = std::ranges::find(grid.columns, "strategy", &Grid::Column::heading);
@@ -89,7 +89,7 @@ std::string table(const Grid& grid, const std::vector<std::string>& ids) {
   for (std::size_t i = 0; i < lines; ++i) {
     const Grid::Line& line = grid.lines[i];
     html += "<tr";
-    if (i < ids.size() && !ids[i].empty()) html += " id=\"" + escaped(ids[i]) + "\"";
+    if (i < ids.size() && !ids[i].empty()) html += " id=\"" + escape(ids[i]) + "\"";
     const bool best = line.tone == Tone::kBest;
     const std::string css = std::string(line.rule_before ? " rule" : "") + (best ? " best" : "");
     html += css.empty() ? ">" : " class=\"" + css.substr(1) + "\">";
@@ -112,29 +112,29 @@ std::string draw(const Grid& grid) { return table(grid, {}); }
 std::string draw(const std::string& paragraph) {
   std::string html;
   std::istringstream lines(paragraph);
-  for (std::string line; std::getline(lines, line);) html += "<p>" + escaped(line) + "</p>\n";
+  for (std::string line; std::getline(lines, line);) html += "<p>" + escape(line) + "</p>\n";
   return html;
 }
 
 std::string draw(const Items& items) {
-  std::string html = "<p>" + escaped(items.heading) + "</p>\n<ul>\n";
-  for (const auto& item : items.items) html += "<li>" + escaped(item) + "</li>\n";
+  std::string html = "<p>" + escape(items.heading) + "</p>\n<ul>\n";
+  for (const auto& item : items.items) html += "<li>" + escape(item) + "</li>\n";
   return html + "</ul>\n";
 }
 
 std::string draw(const Listing& listing) {
   if (listing.plot) return "";
-  return "<pre>" + escaped(listing.text, "\n") + "</pre>\n";
+  return "<pre>" + escape(listing.text, "\n") + "</pre>\n";
 }
 
 std::string draw(const Illustration& picture) {
   const chart::Figure& figure = picture.figure;
   std::string html =
-      "<section id=\"" + escaped(figure.id) + "\">\n<h2>" + escaped(figure.title) + "</h2>\n";
-  if (!figure.note.empty()) html += "<p class=\"note\">" + escaped(figure.note) + "</p>\n";
+      "<section id=\"" + escape(figure.id) + "\">\n<h2>" + escape(figure.title) + "</h2>\n";
+  if (!figure.note.empty()) html += "<p class=\"note\">" + escape(figure.note) + "</p>\n";
   html += "<figure>\n" + chart::svg_inline(figure) + "</figure>\n";
   if (!picture.heading.empty()) {
-    html += "<details><summary>" + escaped(picture.heading) + "</summary>\n" +
+    html += "<details><summary>" + escape(picture.heading) + "</summary>\n" +
             table(picture.details, picture.ids) + "</details>\n";
   }
   return html + "</section>\n";
@@ -179,8 +179,8 @@ bool is_plot(const Block& block) {
 
 std::string main_part(const Answer& answer, const std::string& version) {
   const Page page = whole_page(answer);
-  std::string html = "<main>\n<h1>" + escaped(page.title) + "</h1>\n";
-  if (!page.about.empty()) html += "<p>" + escaped(page.about) + "</p>\n";
+  std::string html = "<main>\n<h1>" + escape(page.title) + "</h1>\n";
+  if (!page.about.empty()) html += "<p>" + escape(page.about) + "</p>\n";
   const auto lead = lead_of(answer);
   for (const auto& sentence : lead) html += draw(sentence);
   if (answer.figures) {
@@ -195,7 +195,7 @@ std::string main_part(const Answer& answer, const std::string& version) {
     if (leads && i + 1 < page.blocks.size() && is_plot(page.blocks[i + 1])) continue;
     html += std::visit([](const auto& b) { return draw(b); }, page.blocks[i]);
   }
-  html += "<p class=\"note\">syncline " + escaped(version) + " " + escaped(answer.verb) + "</p>\n";
+  html += "<p class=\"note\">syncline " + escape(version) + " " + escape(answer.verb) + "</p>\n";
   return html + data(answer, version) + "</main>\n";
 }
 

@@ -18,13 +18,13 @@ using Shares = std::vector<std::pair<std::string, Seconds>>;
 
 // Returns the parts of a step, with the same names for all layouts.
 Shares shares_of(const measure::Bottleneck& bottleneck) {
-  return {
-      {"computation", bottleneck.compute + bottleneck.stragglers},
-      {"bubble", bottleneck.bubble + bottleneck.sends},
-      {"tensor parallelism", bottleneck.tensor},
-      {"context parallelism", bottleneck.context},
-      {"expert parallelism", bottleneck.expert},
-      {"data parallelism", bottleneck.communication() + bottleneck.handling + bottleneck.overhead}};
+  return {{"computation", bottleneck.compute + bottleneck.stragglers},
+          {"bubble", bottleneck.bubble + bottleneck.sends},
+          {"tensor parallelism", bottleneck.tensor},
+          {"context parallelism", bottleneck.context},
+          {"expert parallelism", bottleneck.expert},
+          {"data parallelism",
+           bottleneck.communication() + bottleneck.comm_overhead + bottleneck.overhead}};
 }
 
 // Returns fields of the shares of a step; a kind of parallelism that a layout lacks has no value.
@@ -41,7 +41,7 @@ std::vector<Field<RankedLayout>> share_fields() {
   std::vector<Field<RankedLayout>> shares;
   for (std::size_t i = 0; i < headings.size(); ++i) {
     const auto& [heading, key, rank] = headings[i];
-    shares.push_back({both(heading, key, Kind::kShare, rank, Column::kAll, Column::kPage),
+    shares.push_back({table_column(heading, key, Kind::kShare, rank, Column::kAll, Column::kPage),
                       [i](const RankedLayout& one) {
                         const Seconds seconds = shares_of(one.bottleneck)[i].second;
                         return seconds > 0 ? Cell(100 * seconds / one.bottleneck.step) : Cell();
@@ -55,22 +55,23 @@ std::vector<Field<RankedLayout>> fields_of(const tune::Layouts& layouts) {
   using One = const RankedLayout&;
   return fields<RankedLayout>(
       std::vector<Field<RankedLayout>>{
-          {both("layout", "layout"), &RankedLayout::words},
-          {kept("parallel", Column::kJson), &RankedLayout::parallel},
-          {kept("batch"), &RankedLayout::batch},
-          {kept("micro_batches"), &RankedLayout::micro_batches},
-          {kept("replicas"), &RankedLayout::replicas},
-          {both("step\ntime", "step_time_s", kSeconds),
+          {table_column("layout", "layout"), &RankedLayout::words},
+          {data_column("parallel", Column::kJson), &RankedLayout::parallel},
+          {data_column("batch"), &RankedLayout::batch},
+          {data_column("micro_batches"), &RankedLayout::micro_batches},
+          {data_column("replicas"), &RankedLayout::replicas},
+          {table_column("step\ntime", "step_time_s", kSeconds),
            [](One one) { return one.metrics.step_time; }},
-          {both("80 %\ninterval", "step_time_*_s", kSeconds, 4), &RankedLayout::step},
-          {both("speedup over\nthe given", "speedup", kSpeedup),
+          {table_column("80 %\ninterval", "step_time_*_s", kSeconds, 4), &RankedLayout::step},
+          {table_column("speedup over\nthe given", "speedup", kSpeedup),
            [&layouts](One one) { return layouts.speedup(one); }},
-          {both("80 %\ninterval", "speedup_*", kSpeedup, 5), &RankedLayout::gain},
-          {both("samples/s", "throughput", kThroughput, 6),
+          {table_column("80 %\ninterval", "speedup_*", kSpeedup, 5), &RankedLayout::gain},
+          {table_column("samples/s", "throughput", kThroughput, 6),
            [](One one) { return one.metrics.throughput; }},
-          {shown("memory\nper GPU", kBytes), [](One one) { return memory_cell(one.memory); }},
-          {kept("memory_bytes", Column::kJson), [](One one) { return memory_json(one.memory); }},
-          {kept("memory_bytes", Column::kCsv), [](One one) { return one.memory.total(); }}},
+          {page_column("memory\nper GPU", kBytes), [](One one) { return memory_cell(one.memory); }},
+          {data_column("memory_bytes", Column::kJson),
+           [](One one) { return memory_json(one.memory); }},
+          {data_column("memory_bytes", Column::kCsv), [](One one) { return one.memory.total(); }}},
       share_fields());
 }
 
@@ -199,8 +200,8 @@ std::vector<std::string> layout_verdicts(const tune::Layouts& layouts) {
 }
 
 Answer answer_of(const tune::Layouts& layouts) {
-  return answered("tune", layouts.scenario.name, layouts, page_of, ranking_of, json_of_layouts,
-                  layouts.warnings);
+  return make_answer("tune", layouts.scenario.name, layouts, page_of, ranking_of, json_of_layouts,
+                     layouts.warnings);
 }
 
 }  // namespace syncline::reports

@@ -11,7 +11,7 @@ namespace {
 
 std::string on_lines(const std::string& text, const Screen& screen, std::size_t indent = 0) {
   std::string lines;
-  for (const auto& line : wrapped(text, screen.width, indent)) lines += line + "\n";
+  for (const auto& line : wrap(text, screen.width, indent)) lines += line + "\n";
   return lines;
 }
 
@@ -63,7 +63,7 @@ std::string draw(const Listing& listing, const Screen& screen) {
 std::string title_of(const Page& page, const Screen& screen) {
   std::string text;
   const std::string title = page.title + (page.about.empty() ? "" : ": " + page.about);
-  for (const auto& line : wrapped(one_line(title), screen.width)) {
+  for (const auto& line : wrap(one_line(title), screen.width)) {
     text += paint(line, Tone::kHeading, screen) + "\n";
   }
   return text;

@@ -37,19 +37,21 @@ std::string waits_for(const plan::Op& op) {
 
 // Returns the amount of an operation in words: bytes, kept elements or seconds.
 std::string amount_text(const Cell& seconds, const Cell& bytes, const Cell& kept) {
-  if (bytes.known()) return bytes_text(bytes.value.get<double>());
-  if (kept.known()) return kept.value.dump() + " kept";
-  return seconds.known() ? seconds_text(seconds.value.get<double>()) : "-";
+  if (bytes.has_value()) return bytes_text(bytes.value.get<double>());
+  if (kept.has_value()) return kept.value.dump() + " kept";
+  return seconds.has_value() ? seconds_text(seconds.value.get<double>()) : "-";
 }
 
 // Makes the table of the phases [first, end).
 Table operations_of(const Planned& planned, std::size_t first, std::size_t end) {
   using enum Kind;
-  Table table{columns(
-      kept("plan", Column::kCsv), both("op", "op", kInteger), both("stream", "stream"),
-      both("what", "what"), shown("amount", kCount), kept("step"), kept("after", Column::kJson),
-      kept("after_previous", Column::kJson), kept("seconds"), kept("bytes"), kept("kept"),
-      kept("after", Column::kCsv), kept("after_previous", Column::kCsv), shown("after"))};
+  Table table{columns(data_column("plan", Column::kCsv), table_column("op", "op", kInteger),
+                      table_column("stream", "stream"), table_column("what", "what"),
+                      page_column("amount", kCount), data_column("step"),
+                      data_column("after", Column::kJson),
+                      data_column("after_previous", Column::kJson), data_column("seconds"),
+                      data_column("bytes"), data_column("kept"), data_column("after", Column::kCsv),
+                      data_column("after_previous", Column::kCsv), page_column("after"))};
   for (std::size_t phase = first; phase < end; ++phase) {
     const plan::Plan& plan = planned.phases[phase].plan;
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {

@@ -57,9 +57,9 @@ Grid buckets_grid(const std::vector<measure::Row>& rows) {
   std::vector<measure::Row> listed;
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(listed), has_published_buckets);
   std::vector<Field<measure::Row>> more{
-      {shown("buckets in order, as tensors of MiB"),
+      {page_column("buckets in order, as tensors of MiB"),
        [](const measure::Row& row) { return buckets_text(row.buckets); }},
-      {shown("published"),
+      {page_column("published"),
        [](const measure::Row& row) { return buckets_text(row.published->buckets); }}};
   return ruled(named_rows(listed, std::move(more)), listed);
 }
@@ -170,13 +170,13 @@ Grid brief_grid(const measure::Report& report) {
   const bool tokens =
       std::ranges::any_of(report.rows, [](const measure::Row& row) { return row.rate.tokens > 0; });
   if (report.shortage.empty() && !tokens) left_out.emplace_back("memory\nper GPU");
-  return toned(narrowed(run_rows(report.rows, report.baseline), kHowFast, left_out), report);
+  return toned(narrow_table(run_rows(report.rows, report.baseline), kHowFast, left_out), report);
 }
 
 // Returns the rows for one screen: all, or of each sweep point the baseline and the fastest.
 measure::Report screenful(const measure::Report& report) {
-  constexpr std::size_t kMost = 10;
-  if (report.rows.size() <= kMost) return report;
+  constexpr std::size_t kMax = 10;
+  if (report.rows.size() <= kMax) return report;
   measure::Report shown = report;
   shown.rows.clear();
   const auto same_point = [](const measure::Row& a, const measure::Row& b) {
@@ -186,7 +186,7 @@ measure::Report screenful(const measure::Report& report) {
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
     points += i == 0 || !same_point(report.rows[i - 1], report.rows[i]) ? 1 : 0;
   }
-  const std::size_t each = std::max<std::size_t>(2, kMost / points);
+  const std::size_t each = std::max<std::size_t>(2, kMax / points);
   for (auto first = report.rows.begin(); first != report.rows.end();) {
     const auto last = std::find_if(first, report.rows.end(),
                                    [&](const auto& row) { return !same_point(*first, row); });
@@ -205,7 +205,7 @@ measure::Report screenful(const measure::Report& report) {
     }
     first = last;
   }
-  if (shown.rows.size() > kMost + 2) shown.rows.resize(kMost);
+  if (shown.rows.size() > kMax + 2) shown.rows.resize(kMax);
   return shown;
 }
 
@@ -376,7 +376,7 @@ std::string agreement_sentence(const measure::Report& report) {
   add_group(groups, fitted, "used for calibration");
   add_group(groups, predicted, "not used for calibration");
   add_group(groups, left_out, "left out of the calibration in turn");
-  return groups.empty() ? "" : "Against published figures: " + joined(groups, "; ") + ".";
+  return groups.empty() ? "" : "Against published figures: " + join(groups, "; ") + ".";
 }
 
 Json json_of(const measure::Report& report) {
@@ -394,7 +394,7 @@ Json json_of(const measure::Report& report) {
 }
 
 Answer answer_of(const measure::Report& report) {
-  Answer answer = answered(
+  Answer answer = make_answer(
       "run", report.scenario, report, page_of,
       [](const measure::Report& of) { return run_rows(of.rows, of.baseline); }, json_of,
       report.warnings, figures_of);

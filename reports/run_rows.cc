@@ -60,14 +60,14 @@ std::vector<Axis> axes_of(const std::vector<measure::Row>& rows) {
   return axes;
 }
 
-const Json* value_on(const measure::Row& row, const Axis& axis) {
+const Json* axis_value(const measure::Row& row, const Axis& axis) {
   const auto found = std::find_if(row.sweep.begin(), row.sweep.end(),
                                   [&](const auto& entry) { return entry.first == axis.path; });
   return found == row.sweep.end() ? nullptr : &found->second;
 }
 
 std::string value_text(const measure::Row& row, const Axis& axis) {
-  const Json* value = value_on(row, axis);
+  const Json* value = axis_value(row, axis);
   return value == nullptr ? "" : plain_text(*value);
 }
 
@@ -132,32 +132,34 @@ bool has_tokens(const std::vector<measure::Row>& rows) {
 // speedup leaves a narrow screen earlier.
 std::vector<RowField> speed_fields(const std::string& baseline, bool tokens) {
   using enum Kind;
-  return {{both("step\ntime", "step_time_s", kSeconds),
-           [](const measure::Row& row) {
-             const Seconds step = row.metrics.step_time;
-             return show_as(finite(step), seconds_text(step));
-           }},
-          {shown("80 %\ninterval", kSeconds, tokens ? 2 : 1, Column::kPage), &measure::Row::step},
-          {both("throughput,\nsamples/s", "throughput", kThroughput, 7),
-           [](const measure::Row& row) {
-             const double throughput = row.metrics.throughput;
-             return show_as(finite(throughput), throughput_text(throughput));
-           }},
-          {both("speedup over\n" + one_line(baseline), "speedup", kSpeedup, tokens ? 3 : 0),
-           [](const measure::Row& row) {
-             return show_as(finite(row.speedup), speedup_text(row.speedup));
-           }},
-          {shown("80 %\ninterval", kSpeedup, 4, Column::kPage), &measure::Row::gain}};
+  return {
+      {table_column("step\ntime", "step_time_s", kSeconds),
+       [](const measure::Row& row) {
+         const Seconds step = row.metrics.step_time;
+         return show_as(finite(step), seconds_text(step));
+       }},
+      {page_column("80 %\ninterval", kSeconds, tokens ? 2 : 1, Column::kPage), &measure::Row::step},
+      {table_column("throughput,\nsamples/s", "throughput", kThroughput, 7),
+       [](const measure::Row& row) {
+         const double throughput = row.metrics.throughput;
+         return show_as(finite(throughput), throughput_text(throughput));
+       }},
+      {table_column("speedup over\n" + one_line(baseline), "speedup", kSpeedup, tokens ? 3 : 0),
+       [](const measure::Row& row) {
+         return show_as(finite(row.speedup), speedup_text(row.speedup));
+       }},
+      {page_column("80 %\ninterval", kSpeedup, 4, Column::kPage), &measure::Row::gain}};
 }
 
 // Returns fields of the devices' use. A figure that no row has is left out.
 std::vector<RowField> use_fields() {
   using enum Kind;
-  return {{both("tokens/s\nper GPU", "tokens_per_s_per_gpu", kThroughput, 1, Column::kAll, kSparse),
+  return {{table_column("tokens/s\nper GPU", "tokens_per_s_per_gpu", kThroughput, 1, Column::kAll,
+                        kSparse),
            [](const measure::Row& row) { return positive(row.rate.tokens); }},
-          {both("MFU", "mfu_percent", kShare, 1, Column::kAll, kSparse),
+          {table_column("MFU", "mfu_percent", kShare, 1, Column::kAll, kSparse),
            [](const measure::Row& row) { return positive(100 * row.rate.mfu); }},
-          {both("effi-\nciency", "efficiency_percent", kShare, 3, Column::kAll, kSparse),
+          {table_column("effi-\nciency", "efficiency_percent", kShare, 3, Column::kAll, kSparse),
            [](const measure::Row& row) { return positive(100 * row.rate.efficiency); }}};
 }
 
@@ -167,20 +169,21 @@ std::vector<RowField> cause_fields(int causes, bool tokens) {
   using measure::Metrics;
   const int memory = causes & Column::kPage;
   return {
-      {both("memory\nper GPU", "", kBytes, tokens ? 1 : 2, memory, Column::kPage),
+      {table_column("memory\nper GPU", "", kBytes, tokens ? 1 : 2, memory, Column::kPage),
        [](const measure::Row& row) { return show_as({}, memory_cell(row.memory)); }},
-      {both("rounding\nerror", "rounding_error_percent", kShare, 5, Column::kAll, kSparse),
+      {table_column("rounding\nerror", "rounding_error_percent", kShare, 5, Column::kAll, kSparse),
        [](const measure::Row& row) { return rounding_cell(100 * row.rounding_error); }},
-      {both("collectives\nper step", "collectives", kCount, 5, causes),
+      {table_column("collectives\nper step", "collectives", kCount, 5, causes),
        figure(&Metrics::collectives)},
-      {both("sent\nper rank", "bytes_on_wire_per_rank", kBytes, 8, causes),
+      {table_column("sent\nper rank", "bytes_on_wire_per_rank", kBytes, 8, causes),
        figure(&Metrics::bytes_on_wire)},
-      {both("compute", "compute_s", kSeconds, 6, causes), figure(&Metrics::compute)},
-      {kept("communication_s"), figure(&Metrics::communication)},
-      {both("exposed\ncomm.", "exposed_communication_s", kSeconds, tokens ? 1 : 3, causes),
+      {table_column("compute", "compute_s", kSeconds, 6, causes), figure(&Metrics::compute)},
+      {data_column("communication_s"), figure(&Metrics::communication)},
+      {table_column("exposed\ncomm.", "exposed_communication_s", kSeconds, tokens ? 1 : 3, causes),
        figure(&Metrics::exposed)},
-      {kept("handling_s"), figure(&Metrics::handling)},
-      {both("lower\nbound", "lower_bound_s", kSeconds, 9, causes), figure(&Metrics::lower_bound)}};
+      {data_column("handling_s"), figure(&Metrics::comm_overhead)},
+      {table_column("lower\nbound", "lower_bound_s", kSeconds, 9, causes),
+       figure(&Metrics::lower_bound)}};
 }
 
 // Returns fields of the prediction, in SI units. On a narrow screen names and speeds stay longest.
@@ -195,9 +198,9 @@ std::string slowdown_text(double slowdown) {
   return std::isfinite(slowdown) ? speedup_text(slowdown) : "not known";
 }
 
-Json jobs_json(const measure::Company& company) {
+Json jobs_json(const measure::FabricJobs& fabric_jobs) {
   Json jobs = Json::array();
-  for (const auto& job : company.jobs) {
+  for (const auto& job : fabric_jobs.jobs) {
     const double slowdown = job.together / job.alone;
     Json one{{"name", job.name}, {"alone_s", exact(job.alone)}};
     if (std::isfinite(slowdown)) one["together_s"] = exact(job.together);
@@ -207,46 +210,46 @@ Json jobs_json(const measure::Company& company) {
   return jobs;
 }
 
-Json links_json(const measure::Company& company) {
+Json links_json(const measure::FabricJobs& fabric_jobs) {
   Json links = Json::array();
-  for (const auto& [link, load] : company.hot) {
+  for (const auto& [link, load] : fabric_jobs.hot) {
     links.push_back({{"link", link}, {"load_percent", exact(100 * load)}});
   }
   return links;
 }
 
 // Returns the slowdowns of the jobs that share the fabric with a row's own.
-Cell others_slowdown(const measure::Company& company) {
+Cell others_slowdown(const measure::FabricJobs& fabric_jobs) {
   std::string text;
-  for (std::size_t i = 1; i < company.jobs.size(); ++i) {
-    const auto& job = company.jobs[i];
+  for (std::size_t i = 1; i < fabric_jobs.jobs.size(); ++i) {
+    const auto& job = fabric_jobs.jobs[i];
     text += (i > 1 ? ", " : "") + slowdown_text(job.together / job.alone);
   }
   return text;
 }
 
 // Returns fields of jobs on the same fabric, which slow each other down.
-std::vector<RowField> company_fields() {
+std::vector<RowField> fabric_job_fields() {
   using enum Kind;
   const auto of = [](auto cell) {
     return [cell](const measure::Row& row) {
-      return row.company.jobs.empty() ? Cell() : Cell(cell(row.company));
+      return row.fabric_jobs.jobs.empty() ? Cell() : Cell(cell(row.fabric_jobs));
     };
   };
-  return {{both("slowdown", "slowdown", kSpeedup, 0, kSparse, kSparse),
-           of([](const measure::Company& company) {
-             return company.jobs.front().together / company.jobs.front().alone;
+  return {{table_column("slowdown", "slowdown", kSpeedup, 0, kSparse, kSparse),
+           of([](const measure::FabricJobs& fabric_jobs) {
+             return fabric_jobs.jobs.front().together / fabric_jobs.jobs.front().alone;
            })},
-          {both("others'\nslowdown", "others_slowdown", kText, 0, kSparse, kSparse),
+          {table_column("others'\nslowdown", "others_slowdown", kText, 0, kSparse, kSparse),
            of(others_slowdown)},
-          {both("hot link", "hot_link", kText, 0, kSparse, kSparse),
-           of([](const measure::Company& company) {
-             if (company.hot.empty()) return Cell();
-             const auto& [link, load] = company.hot.front();
+          {table_column("hot link", "hot_link", kText, 0, kSparse, kSparse),
+           of([](const measure::FabricJobs& fabric_jobs) {
+             if (fabric_jobs.hot.empty()) return Cell();
+             const auto& [link, load] = fabric_jobs.hot.front();
              return Cell(link + ", " + share_text(100 * load));
            })},
-          {kept("company", Column::kJson), of(jobs_json)},
-          {kept("hot_links", Column::kJson), of(links_json)}};
+          {data_column("company", Column::kJson), of(jobs_json)},
+          {data_column("hot_links", Column::kJson), of(links_json)}};
 }
 
 // Returns the published figure that the error is about.
@@ -273,27 +276,29 @@ std::vector<RowField> published_fields() {
     });
   };
   return {
-      {shown("published", kSeconds, 0, Column::kPage), of(error_figure)},
-      {kept("published/step_time_s", kPrograms, kSparse), number(&Published::step_time)},
-      {kept("published/throughput", kPrograms, kSparse), number(&Published::throughput)},
-      {kept("published/speedup", kPrograms, kSparse), number(&Published::speedup)},
-      {both("collectives\n(published)", "published/collectives", kCount, 5, Column::kAll, kSparse),
+      {page_column("published", kSeconds, 0, Column::kPage), of(error_figure)},
+      {data_column("published/step_time_s", kPrograms, kSparse), number(&Published::step_time)},
+      {data_column("published/throughput", kPrograms, kSparse), number(&Published::throughput)},
+      {data_column("published/speedup", kPrograms, kSparse), number(&Published::speedup)},
+      {table_column("collectives\n(published)", "published/collectives", kCount, 5, Column::kAll,
+                    kSparse),
        of(&Published::collectives)},
-      {kept("published/accuracy", kPrograms, kSparse), number(&Published::accuracy)},
-      {kept("published/buckets", Column::kJson), of([](const Published& published) {
+      {data_column("published/accuracy", kPrograms, kSparse), number(&Published::accuracy)},
+      {data_column("published/buckets", Column::kJson), of([](const Published& published) {
          return published.buckets.empty() ? Cell() : Cell(buckets_json(published.buckets));
        })},
-      {both("use", "published/use", kText, 2, Column::kAll, kSparse),
+      {table_column("use", "published/use", kText, 2, Column::kAll, kSparse),
        of([](const Published& published) {
          return published.calibrated ? "calibrated" : "predicted";
        })},
-      {kept("published/source", kPrograms, kSparse), words(&Published::source)},
-      {kept("published/note", kPrograms, kSparse), words(&Published::note)},
-      {both("error", "error_percent", kPercent, 0, Column::kAll, kSparse),
+      {data_column("published/source", kPrograms, kSparse), words(&Published::source)},
+      {data_column("published/note", kPrograms, kSparse), words(&Published::note)},
+      {table_column("error", "error_percent", kPercent, 0, Column::kAll, kSparse),
        [](const measure::Row& row) { return finite(row.error_percent); }},
-      {both("left-out\nerror", "left_out_error_percent", kPercent, 2, Column::kAll, kSparse),
+      {table_column("left-out\nerror", "left_out_error_percent", kPercent, 2, Column::kAll,
+                    kSparse),
        [](const measure::Row& row) { return finite(row.left_out_error_percent); }},
-      {shown("accuracy\n(published)", kInteger, 0, Column::kPage), of(&Published::accuracy)}};
+      {page_column("accuracy\n(published)", kInteger, 0, Column::kPage), of(&Published::accuracy)}};
 }
 
 // Returns fields of a row's name: its place in the sweep, its strategy, and the executor if there
@@ -304,30 +309,31 @@ std::vector<RowField> naming_fields(const std::vector<measure::Row>& rows,
   std::vector<RowField> named;
   for (const auto& axis : axes) {
     const bool numbers = std::all_of(rows.begin(), rows.end(), [&](const measure::Row& row) {
-      const Json* value = value_on(row, axis);
+      const Json* value = axis_value(row, axis);
       return value == nullptr || value->is_number();
     });
-    named.push_back({shown(axis.name, numbers ? kInteger : kText),
+    named.push_back({page_column(axis.name, numbers ? kInteger : kText),
                      [axis](const measure::Row& row) { return value_text(row, axis); }});
   }
   const bool several = std::any_of(rows.begin(), rows.end(), [&](const measure::Row& row) {
     return row.executor != rows.front().executor;
   });
   const int executor = several ? Column::kAll : kPrograms;
-  named.push_back({both("strategy", "strategy"), &measure::Row::strategy});
-  named.push_back({both("executor", "executor", kText, 0, executor), &measure::Row::executor});
+  named.push_back({table_column("strategy", "strategy"), &measure::Row::strategy});
+  named.push_back(
+      {table_column("executor", "executor", kText, 0, executor), &measure::Row::executor});
   return named;
 }
 
 // Returns fields of the sweep for programs: an object in JSON, columns in CSV.
 std::vector<RowField> sweep_fields(const std::vector<Axis>& axes) {
-  std::vector<RowField> swept{{kept("sweep", Column::kJson), [](const measure::Row& row) {
+  std::vector<RowField> swept{{data_column("sweep", Column::kJson), [](const measure::Row& row) {
                                  Json sweep = Json::object();
                                  for (const auto& [path, value] : row.sweep) sweep[path] = value;
                                  return sweep;
                                }}};
   for (const auto& axis : axes) {
-    swept.push_back({both(axis.path, "", Kind::kText, 0, Column::kCsv),
+    swept.push_back({table_column(axis.path, "", Kind::kText, 0, Column::kCsv),
                      [axis](const measure::Row& row) { return value_text(row, axis); }});
   }
   return swept;
@@ -340,15 +346,15 @@ std::vector<RowField> program_fields() {
       return row.memory.total() > 0 ? Cell(of(row.memory)) : Cell();
     };
   };
-  return {{kept("step_time_*_s", kPrograms, kSparse),
+  return {{data_column("step_time_*_s", kPrograms, kSparse),
            [](const measure::Row& row) { return known(row.step); }},
-          {kept("speedup_*", kPrograms, kSparse),
+          {data_column("speedup_*", kPrograms, kSparse),
            [](const measure::Row& row) { return known(row.gain); }},
-          {kept("memory_bytes", Column::kCsv, kSparse),
+          {data_column("memory_bytes", Column::kCsv, kSparse),
            memory([](const measure::Memory& of) { return of.total(); })},
-          {kept("memory_bytes", Column::kJson), memory(memory_json)},
+          {data_column("memory_bytes", Column::kJson), memory(memory_json)},
           // Buckets can be many: they are listed if there are published ones to compare them with.
-          {kept("buckets", Column::kJson), [](const measure::Row& row) {
+          {data_column("buckets", Column::kJson), [](const measure::Row& row) {
              const bool compared = row.published && !row.published->buckets.empty();
              return compared ? Cell(buckets_json(row.buckets)) : Cell();
            }}};
@@ -361,7 +367,7 @@ std::vector<Field<measure::Row>> run_fields(const std::vector<measure::Row>& row
   const std::vector<Axis> axes = axes_of(rows);
   return fields<measure::Row>(naming_fields(rows, axes), sweep_fields(axes),
                               predicted_fields(rows, baseline, causes), program_fields(),
-                              company_fields(), published_fields());
+                              fabric_job_fields(), published_fields());
 }
 
 Table named_rows(const std::vector<measure::Row>& rows, std::vector<Field<measure::Row>> more) {
@@ -397,7 +403,7 @@ void CsvStream::begin(const measure::Row& first) {
     Column& column = table_.columns[c];
     if (column.sparse == Column::kNone) continue;
     const bool interval = column.key.find('*') != std::string::npos;
-    if (!interval && !cells[c].known()) column.forms = Column::kNone;
+    if (!interval && !cells[c].has_value()) column.forms = Column::kNone;
     column.sparse = Column::kNone;
   }
 }

@@ -38,7 +38,7 @@ struct Axis {
 std::vector<Axis> axes_of(const std::vector<measure::Row>& rows);
 
 // Returns the row's value on the axis; nullptr if the row has none.
-const Json* value_on(const measure::Row& row, const Axis& axis);
+const Json* axis_value(const measure::Row& row, const Axis& axis);
 
 // Returns that value as people write it; empty if the row has none.
 std::string value_text(const measure::Row& row, const Axis& axis);

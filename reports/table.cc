@@ -41,7 +41,7 @@ std::string number_text(const Json& value, Kind kind) {
 
 std::string text_of(const Column& column, const Cell& cell) {
   if (cell.text) return *cell.text;
-  if (!cell.known() || cell.value.is_null()) return "";
+  if (!cell.has_value() || cell.value.is_null()) return "";
   if (cell.value.is_string()) return cell.value.get_ref<const std::string&>();
   if (cell.value.is_boolean()) return cell.value.get<bool>() ? "yes" : "no";
   return cell.value.is_array() ? range_text(cell.value, column.kind)
@@ -55,7 +55,7 @@ std::vector<bool> standing(const Table& table, Column::Form form) {
     const Column& column = table.columns[c];
     const auto filled = [&](const Table::Line& line) {
       return form == Column::kPage ? !text_of(column, line.cells[c]).empty()
-                                   : line.cells[c].known();
+                                   : line.cells[c].has_value();
     };
     stands.push_back(column.in(form) &&
                      ((column.sparse & form) == 0 ||
@@ -119,19 +119,20 @@ Cell show_as(Cell cell, std::string text) {
 }
 
 Cell or_null(Cell cell) {
-  if (!cell.known()) cell.value = nullptr;
+  if (!cell.has_value()) cell.value = nullptr;
   return cell;
 }
 
-Column both(std::string heading, std::string key, Kind kind, int rank, int forms, int sparse) {
+Column table_column(std::string heading, std::string key, Kind kind, int rank, int forms,
+                    int sparse) {
   return {std::move(heading), std::move(key), kind, rank, forms, sparse};
 }
 
-Column shown(std::string heading, Kind kind, int rank, int sparse) {
+Column page_column(std::string heading, Kind kind, int rank, int sparse) {
   return {std::move(heading), "", kind, rank, Column::kPage, sparse};
 }
 
-Column kept(std::string key, int forms, int sparse) {
+Column data_column(std::string key, int forms, int sparse) {
   return {"", std::move(key), Kind::kText, 0, forms, sparse};
 }
 
@@ -210,7 +211,7 @@ Json json_of(const Table& table) {
   return list;
 }
 
-Table narrowed(Table table, int rank, const std::vector<std::string>& headings) {
+Table narrow_table(Table table, int rank, const std::vector<std::string>& headings) {
   for (std::size_t i = table.columns.size(); i-- > 0;) {
     const Column& column = table.columns[i];
     if (column.rank <= rank && std::ranges::find(headings, column.heading) == headings.end())

@@ -56,7 +56,7 @@ struct Cell {
     if (some) value = Cell(*some).value;
   }
 
-  bool known() const { return !value.is_discarded(); }
+  bool has_value() const { return !value.is_discarded(); }
 };
 
 // Returns the value for programs, with other words for people.
@@ -81,11 +81,11 @@ struct Column {
 
 struct Table;
 // Returns the table without columns of a higher rank for people, or with one of these headings.
-Table narrowed(Table table, int rank, const std::vector<std::string>& headings = {});
+Table narrow_table(Table table, int rank, const std::vector<std::string>& headings = {});
 
 // Returns a list of parts, each an item or several.
 template <typename Item, typename... Parts>
-std::vector<Item> listed(Parts... parts) {
+std::vector<Item> make_list(Parts... parts) {
   std::vector<Item> all;
   const auto put = [&all](auto part) {
     if constexpr (std::is_same_v<decltype(part), std::vector<Item>>) {
@@ -99,21 +99,21 @@ std::vector<Item> listed(Parts... parts) {
 }
 template <typename... Parts>
 std::vector<Column> columns(Parts... parts) {
-  return listed<Column>(std::move(parts)...);
+  return make_list<Column>(std::move(parts)...);
 }
 template <typename... Parts>
 std::vector<Cell> cells(Parts... parts) {
-  return listed<Cell>(std::move(parts)...);
+  return make_list<Cell>(std::move(parts)...);
 }
 
 // Returns a column for people and programs.
-Column both(std::string heading, std::string key, Kind kind = Kind::kText, int rank = 0,
-            int forms = Column::kAll, int sparse = Column::kNone);
+Column table_column(std::string heading, std::string key, Kind kind = Kind::kText, int rank = 0,
+                    int forms = Column::kAll, int sparse = Column::kNone);
 // Returns a column for people only.
-Column shown(std::string heading, Kind kind = Kind::kText, int rank = 0,
-             int sparse = Column::kNone);
+Column page_column(std::string heading, Kind kind = Kind::kText, int rank = 0,
+                   int sparse = Column::kNone);
 // Returns a column for programs only.
-Column kept(std::string key, int forms = Column::kPrograms, int sparse = Column::kNone);
+Column data_column(std::string key, int forms = Column::kPrograms, int sparse = Column::kNone);
 
 struct Table {
   struct Line {
@@ -142,7 +142,7 @@ struct Field {
 // Joins fields and lists of fields.
 template <typename Row, typename... Parts>
 std::vector<Field<Row>> fields(Parts... parts) {
-  return listed<Field<Row>>(std::move(parts)...);
+  return make_list<Field<Row>>(std::move(parts)...);
 }
 
 template <typename Row>

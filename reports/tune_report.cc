@@ -122,21 +122,22 @@ std::vector<Field<Alternative>> alternative_fields(const tune::Tuning& tuning) {
   using Row = const Alternative&;
   const Alternative* today = tuning.alternatives.data();
   const auto training = [](Row row) { return std::string(measure::word_of(row.training)); };
-  return {
-      {both("strategy", "strategy", kText, 0, Column::kNoJson),
-       [today](Row row) {
-         const bool first = &row == today;
-         return show_as(row.strategy.name, (first ? "baseline: " : "") + row.strategy.name);
-       }},
-      {kept("strategy", Column::kJson), [](Row row) { return input::strategy_json(row.strategy); }},
-      {kept("training", Column::kJson), training},
-      {both("step\ntime", "step_time_s", kSeconds), [](Row row) { return row.metrics.step_time; }},
-      {both("80 %\ninterval", "step_time_*_s", kSeconds, 2), &Alternative::step},
-      {both("speedup", "speedup", kSpeedup), &Alternative::speedup},
-      {both("80 % interval\nof speedup", "speedup_*", kSpeedup, 1),
-       [today](Row row) { return &row == today ? show_as(row.gain, "") : Cell(row.gain); }},
-      {both("training", "training", kText, 0, Column::kNoJson), training},
-      {kept("clearly_faster", Column::kJson), &Alternative::clearly_faster}};
+  return {{table_column("strategy", "strategy", kText, 0, Column::kNoJson),
+           [today](Row row) {
+             const bool first = &row == today;
+             return show_as(row.strategy.name, (first ? "baseline: " : "") + row.strategy.name);
+           }},
+          {data_column("strategy", Column::kJson),
+           [](Row row) { return input::strategy_json(row.strategy); }},
+          {data_column("training", Column::kJson), training},
+          {table_column("step\ntime", "step_time_s", kSeconds),
+           [](Row row) { return row.metrics.step_time; }},
+          {table_column("80 %\ninterval", "step_time_*_s", kSeconds, 2), &Alternative::step},
+          {table_column("speedup", "speedup", kSpeedup), &Alternative::speedup},
+          {table_column("80 % interval\nof speedup", "speedup_*", kSpeedup, 1),
+           [today](Row row) { return &row == today ? show_as(row.gain, "") : Cell(row.gain); }},
+          {table_column("training", "training", kText, 0, Column::kNoJson), training},
+          {data_column("clearly_faster", Column::kJson), &Alternative::clearly_faster}};
 }
 
 // Returns fields of the memory and outcome of alternatives.
@@ -147,19 +148,20 @@ std::vector<Field<Alternative>> outcome_fields(const std::vector<Alternative>& r
   const auto outcome = [](auto of) {
     return [of](Row row) { return row.outcome ? Cell(std::invoke(of, *row.outcome)) : Cell(); };
   };
-  return {{shown(rows.empty() ? "" : quantity_of(rows.front())), accuracy_text},
-          {shown("memory\nper GPU", kBytes,
-                 !all_fit  ? 0
-                 : schemes ? 2
-                           : 3),
-           [](Row row) { return memory_cell(row.memory); }},
-          {kept("memory_bytes", Column::kCsv), [](Row row) { return row.memory.total(); }},
-          {kept("memory_bytes", Column::kJson), [](Row row) { return memory_json(row.memory); }},
-          {kept("set_with"), &Alternative::set_with},
-          {kept("outcome", Column::kCsv), outcome(&tune::TrainingResult::quantity)},
-          {kept("outcome_end", Column::kCsv), outcome(&tune::TrainingResult::end)},
-          {kept("outcome_baseline", Column::kCsv), outcome(&tune::TrainingResult::baseline)},
-          {kept("outcome", Column::kJson), outcome(outcome_json)}};
+  return {
+      {page_column(rows.empty() ? "" : quantity_of(rows.front())), accuracy_text},
+      {page_column("memory\nper GPU", kBytes,
+                   !all_fit  ? 0
+                   : schemes ? 2
+                             : 3),
+       [](Row row) { return memory_cell(row.memory); }},
+      {data_column("memory_bytes", Column::kCsv), [](Row row) { return row.memory.total(); }},
+      {data_column("memory_bytes", Column::kJson), [](Row row) { return memory_json(row.memory); }},
+      {data_column("set_with"), &Alternative::set_with},
+      {data_column("outcome", Column::kCsv), outcome(&tune::TrainingResult::quantity)},
+      {data_column("outcome_end", Column::kCsv), outcome(&tune::TrainingResult::end)},
+      {data_column("outcome_baseline", Column::kCsv), outcome(&tune::TrainingResult::baseline)},
+      {data_column("outcome", Column::kJson), outcome(outcome_json)}};
 }
 
 }  // namespace
@@ -218,7 +220,7 @@ Table with_alternatives(Table rows, const tune::Tuning& tuning) {
     }
     for (std::size_t i = 0; i < rows.columns.size(); ++i) {
       const std::size_t place = place_of(others, rows.columns[i].key);
-      const bool fill = !line->cells[i].known() && place < others.columns.size();
+      const bool fill = !line->cells[i].has_value() && place < others.columns.size();
       if (fill) line->cells[i] = other.cells[place];
     }
   }
@@ -247,12 +249,12 @@ RankedFields over_defaults(const tune::Tuning& tuning, bool for_people) {
   RankedFields over;
   for (const auto& own : tuning.defaults) {
     const std::string key = "speedup_over/" + own.dialect;
-    over.push_back({for_people
-                        ? both("over\n" + own.dialect, key, Kind::kSpeedup, 6, Column::kNoJson)
-                        : kept(key, Column::kJson),
-                    [step = own.metrics.step_time](const RankedRow& row) {
-                      return step / row.ranked->metrics.step_time;
-                    }});
+    over.push_back(
+        {for_people ? table_column("over\n" + own.dialect, key, Kind::kSpeedup, 6, Column::kNoJson)
+                    : data_column(key, Column::kJson),
+         [step = own.metrics.step_time](const RankedRow& row) {
+           return step / row.ranked->metrics.step_time;
+         }});
   }
   return over;
 }
@@ -261,16 +263,17 @@ RankedFields speed_fields(const tune::Tuning& tuning) {
   using enum Kind;
   using Row = const RankedRow&;
   const Seconds baseline = tuning.tuned.baseline.metrics.step_time;
-  return {{both("strategy", "strategy", kText, 0, Column::kNoJson),
+  return {{table_column("strategy", "strategy", kText, 0, Column::kNoJson),
            [](Row row) { return row.ranked->strategy.name; }},
-          {kept("strategy", Column::kJson),
+          {data_column("strategy", Column::kJson),
            [](Row row) { return input::strategy_json(row.ranked->strategy); }},
-          {both("step\ntime", "step_time_s", kSeconds),
+          {table_column("step\ntime", "step_time_s", kSeconds),
            [](Row row) { return row.ranked->metrics.step_time; }},
-          {both("80 %\ninterval", "step_time_*_s", kSeconds, 1, Column::kNoCsv), &RankedRow::step},
-          {both("speedup over\nbaseline", "speedup", kSpeedup),
+          {table_column("80 %\ninterval", "step_time_*_s", kSeconds, 1, Column::kNoCsv),
+           &RankedRow::step},
+          {table_column("speedup over\nbaseline", "speedup", kSpeedup),
            [baseline](Row row) { return baseline / row.ranked->metrics.step_time; }},
-          {kept("speedup_*", Column::kJson), &RankedRow::gain}};
+          {data_column("speedup_*", Column::kJson), &RankedRow::gain}};
 }
 
 RankedFields metric_fields(const tune::Tuning& tuning) {
@@ -278,33 +281,38 @@ RankedFields metric_fields(const tune::Tuning& tuning) {
   using Row = const RankedRow&;
   using measure::Metrics;
   const auto figure = [](auto of) { return [of](Row row) { return row.ranked->metrics.*of; }; };
-  return {{both("above\noptimum", "above_optimum_percent", kPercent, 3),
-           [optimum = tuning.tuned.optimum](Row row) {
-             return tune::percent_above(row.ranked->metrics.step_time, optimum);
-           }},
-          {both("above lower\nbound", "above_lower_bound_percent", kPercent, 5, Column::kNoJson),
-           [](Row row) {
-             const Metrics& metrics = row.ranked->metrics;
-             return tune::percent_above(metrics.step_time, metrics.lower_bound);
-           }},
-          {kept("compute_s", Column::kJson), figure(&Metrics::compute)},
-          {kept("communication_s", Column::kJson), figure(&Metrics::communication)},
-          {kept("exposed_communication_s", Column::kJson), figure(&Metrics::exposed)},
-          {kept("handling_s", Column::kJson), figure(&Metrics::handling)},
-          {kept("lower_bound_s", Column::kJson), figure(&Metrics::lower_bound)},
-          {both("collectives\nper step", "collectives", kCount, 4), figure(&Metrics::collectives)},
-          {shown("memory\nper GPU", kBytes, 2), [](Row row) { return memory_cell(row.memory); }},
-          {kept("memory_bytes", Column::kJson), [](Row row) { return memory_json(row.memory); }}};
+  return {
+      {table_column("above\noptimum", "above_optimum_percent", kPercent, 3),
+       [optimum = tuning.tuned.optimum](Row row) {
+         return tune::percent_above(row.ranked->metrics.step_time, optimum);
+       }},
+      {table_column("above lower\nbound", "above_lower_bound_percent", kPercent, 5,
+                    Column::kNoJson),
+       [](Row row) {
+         const Metrics& metrics = row.ranked->metrics;
+         return tune::percent_above(metrics.step_time, metrics.lower_bound);
+       }},
+      {data_column("compute_s", Column::kJson), figure(&Metrics::compute)},
+      {data_column("communication_s", Column::kJson), figure(&Metrics::communication)},
+      {data_column("exposed_communication_s", Column::kJson), figure(&Metrics::exposed)},
+      {data_column("handling_s", Column::kJson), figure(&Metrics::comm_overhead)},
+      {data_column("lower_bound_s", Column::kJson), figure(&Metrics::lower_bound)},
+      {table_column("collectives\nper step", "collectives", kCount, 4),
+       figure(&Metrics::collectives)},
+      {page_column("memory\nper GPU", kBytes, 2), [](Row row) { return memory_cell(row.memory); }},
+      {data_column("memory_bytes", Column::kJson),
+       [](Row row) { return memory_json(row.memory); }}};
 }
 
 RankedFields confirmed_fields(const tune::Tuning& tuning) {
   const int simulated = tuning.confirmed_by.empty() ? Column::kPrograms : Column::kAll;
   using Row = const RankedRow&;
-  return {{both("step time,\nsimulated", "simulated_step_time_s", Kind::kSeconds, 2, simulated),
-           [](Row row) { return row.ranked->confirmed; }},
-          {kept("step_time_*_s", Column::kCsv), &RankedRow::step},
-          {kept("speedup_*", Column::kCsv), &RankedRow::gain},
-          {kept("memory_bytes", Column::kCsv), [](Row row) { return row.memory.total(); }}};
+  return {
+      {table_column("step time,\nsimulated", "simulated_step_time_s", Kind::kSeconds, 2, simulated),
+       [](Row row) { return row.ranked->confirmed; }},
+      {data_column("step_time_*_s", Column::kCsv), &RankedRow::step},
+      {data_column("speedup_*", Column::kCsv), &RankedRow::gain},
+      {data_column("memory_bytes", Column::kCsv), [](Row row) { return row.memory.total(); }}};
 }
 
 RankedFields ranking_fields(const tune::Tuning& tuning) {
@@ -342,10 +350,10 @@ Grid ranking_grid(const tune::Tuning& tuning) {
 
 Table averaging_of(const tune::Tuning& tuning) {
   using enum Kind;
-  Table table{columns(shown("strategy"), shown("steps between\naveragings", kInteger),
-                      shown("throughput,\nsamples/s", kThroughput),
-                      shown("throughput\n(published)", kThroughput, 0, Column::kPage),
-                      shown("accuracy\n(published)", kInteger, 0, Column::kPage))};
+  Table table{columns(page_column("strategy"), page_column("steps between\naveragings", kInteger),
+                      page_column("throughput,\nsamples/s", kThroughput),
+                      page_column("throughput\n(published)", kThroughput, 0, Column::kPage),
+                      page_column("accuracy\n(published)", kInteger, 0, Column::kPage))};
   for (const auto& row : tuning.averaging) {
     const auto published = [&](std::optional<double> Published::*figure) {
       return row.published ? Cell((*row.published).*figure) : Cell();
@@ -353,7 +361,7 @@ Table averaging_of(const tune::Tuning& tuning) {
     const Cell accuracy = published(&Published::accuracy);
     table.add(row.strategy, row.period > 0 ? Cell(row.period) : Cell("adaptive"),
               row.metrics.throughput, published(&Published::throughput),
-              accuracy.known() ? Cell(copied_number(*row.published->accuracy)) : accuracy);
+              accuracy.has_value() ? Cell(copied_number(*row.published->accuracy)) : accuracy);
   }
   return table;
 }
@@ -454,7 +462,7 @@ Page brief_of(const tune::Tuning& tuning) {
   std::vector<std::string> left_out{"accuracy"};
   const bool told = !tuning.shortage.empty() || !tuning.schemes.empty();
   if (!told) left_out.emplace_back("memory\nper GPU");
-  Table table = narrowed(alternatives_of(tuning), kHowFast, left_out);
+  Table table = narrow_table(alternatives_of(tuning), kHowFast, left_out);
   for (auto& line : table.lines) line.rule_before = false;
   page.add(table);
   for (const auto& row : tuning.alternatives) {
@@ -516,7 +524,7 @@ Json json_of(const tune::Tuning& tuning) {
 }  // namespace
 
 Answer answer_of(const tune::Tuning& tuning) {
-  Answer answer = answered(
+  Answer answer = make_answer(
       "tune", tuning.scenario.name, tuning, page_of,
       [](const tune::Tuning& of) { return with_alternatives(ranking_of(of), of); }, json_of,
       tuning.warnings, figures_of);

@@ -19,8 +19,8 @@ namespace {
 using Sentences = std::vector<std::string>;
 
 // Gains below this, or less likely than this, are not worth a change.
-constexpr double kLeastGain = 0.01;
-constexpr double kLeastChance = 0.8;
+constexpr double kMinGain = 0.01;
+constexpr double kMinChance = 0.8;
 
 std::string chance_text(double chance) {
   if (chance > 0.99) return "more than 99 %";
@@ -156,8 +156,8 @@ std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
   if (bottleneck.overhead > 0) {
     text += ", " + share(bottleneck.overhead) + " the host's overhead of data-parallel execution";
   }
-  if (bottleneck.handling > 0) {
-    text += ", " + share(bottleneck.handling) + " copying, encoding and waiting for the host";
+  if (bottleneck.comm_overhead > 0) {
+    text += ", " + share(bottleneck.comm_overhead) + " copying, encoding and waiting for the host";
   }
   for (const auto& [word, seconds] : bottleneck.cuts()) {
     if (seconds > 0) text += ", " + share(seconds) + " " + std::string(word);
@@ -181,10 +181,10 @@ std::string break_even_sentence(const tune::Tuning& tuning, const tune::BreakEve
   const std::string here = nodes ? "with " + key_words(even, even.now)
                                  : "at " + key_words(even, even.now) + " (" + even.path + ")";
   std::string text =
-      quoted_name(even.strategy) + (even.pays_now() ? " is faster here, " : " is slower here, ") +
+      quoted_name(even.strategy) + (even.is_faster() ? " is faster here, " : " is slower here, ") +
       here + ": its step is " + share_text(std::fabs(even.gain_percent)) +
-      (even.pays_now() ? " shorter" : " longer") + " than with " + quoted_name(even.against);
-  if (!nodes && !even.pays_now()) {
+      (even.is_faster() ? " shorter" : " longer") + " than with " + quoted_name(even.against);
+  if (!nodes && !even.is_faster()) {
     const auto& metrics = tuning.tuned.baseline.metrics;
     const double exposed = metrics.step_time > 0 ? 100 * metrics.exposed / metrics.step_time : 0;
     text += ", where only " + share_text(exposed) + " of a step is communication to be saved";
@@ -193,7 +193,7 @@ std::string break_even_sentence(const tune::Tuning& tuning, const tune::BreakEve
     text += nodes ? "; it is faster from " + key_words(even, *even.value) + " on"
                   : "; it is faster below " + key_words(even, *even.value);
   } else {
-    text += std::string("; it is ") + (even.pays_now() ? "faster" : "slower") +
+    text += std::string("; it is ") + (even.is_faster() ? "faster" : "slower") +
             " at all that was tried, " + key_words(even, even.least) + " to " +
             key_words(even, even.most);
   }
@@ -310,7 +310,7 @@ std::vector<std::string> emitted_sentences(const tune::Tuning& tuning) {
   } else {
     add_emission(tuning, *tuning.emitted, sentences);
   }
-  for (const auto& note : notes_on(tuning.emitted->config)) sentences.push_back(note + ".");
+  for (const auto& note : list_notes(tuning.emitted->config)) sentences.push_back(note + ".");
   return sentences;
 }
 
@@ -446,7 +446,7 @@ std::string headline(const tune::Tuning& tuning) {
            " (" + seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) +
            "), which does not fit.";
   }
-  if (gain_of(tuned) < kLeastGain) {
+  if (gain_of(tuned) < kMinGain) {
     return slow + "No worthwhile gain" + same + ": the best found, " +
            quoted_name(choice.strategy.name) + ", takes " + step + ", " +
            share_text(100 * gain_of(tuned)) + " less than the baseline " + baseline + " (" +
@@ -457,7 +457,7 @@ std::string headline(const tune::Tuning& tuning) {
                      speedup_range(sure.gain.low, sure.gain.high) + ") over the baseline " +
                      baseline + " (" + seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) +
                      "); " + chance_text(sure.chance) + " likely to be faster";
-  if (sure.chance < kLeastChance) text += ": measure before you change anything";
+  if (sure.chance < kMinChance) text += ": measure before you change anything";
   return text + ".";
 }
 

@@ -48,23 +48,24 @@ std::vector<Field<Utilised>> fields_of(const Utilisation& utilisation) {
       return local.enabled ? Cell(local.*key) : Cell();
     };
   };
-  return {{both("strategy", "strategy"), [](const Utilised& row) { return row.strategy.name; }},
-          {both("period", "period", kInteger), averaging(&LocalSgd::period)},
-          {both("frag-\nments", "fragments", kInteger),
-           [](const Utilised& row) {
-             const LocalSgd& local = row.strategy.local_sgd;
-             return local.enabled ? Cell(local.fragments) : Cell();
-           }},
-          {both("delay", "delay", kInteger), averaging(&LocalSgd::delay)},
-          {both("needed", "needed_gbps", kThroughput),
-           [](const Utilised& row) {
-             return row.needed ? show_as(*row.needed / kGigabitPerSecond, rate_text(*row.needed))
-                               : Cell();
-           }},
-          {both("utilisation\nas given", "utilisation_percent", kShare),
-           [](const Utilised& row) { return 100 * row.given; }},
-          {kept("keys", Column::kJson),
-           [&utilisation](const Utilised& row) { return keys_of(utilisation, row); }}};
+  return {
+      {table_column("strategy", "strategy"), [](const Utilised& row) { return row.strategy.name; }},
+      {table_column("period", "period", kInteger), averaging(&LocalSgd::period)},
+      {table_column("frag-\nments", "fragments", kInteger),
+       [](const Utilised& row) {
+         const LocalSgd& local = row.strategy.local_sgd;
+         return local.enabled ? Cell(local.fragments) : Cell();
+       }},
+      {table_column("delay", "delay", kInteger), averaging(&LocalSgd::delay)},
+      {table_column("needed", "needed_gbps", kThroughput),
+       [](const Utilised& row) {
+         return row.needed ? show_as(*row.needed / kGigabitPerSecond, rate_text(*row.needed))
+                           : Cell();
+       }},
+      {table_column("utilisation\nas given", "utilisation_percent", kShare),
+       [](const Utilised& row) { return 100 * row.given; }},
+      {data_column("keys", Column::kJson),
+       [&utilisation](const Utilised& row) { return keys_of(utilisation, row); }}};
 }
 
 Table rows_of(const Utilisation& utilisation) {
@@ -207,10 +208,10 @@ chart::Figure utilisation_figure(const Utilisation& utilisation) {
 }
 
 Answer answer_of(const Utilisation& utilisation) {
-  return answered("tune", utilisation.scenario.name, utilisation, page_of, rows_of,
-                  json_of_utilisation, utilisation.warnings, [](const Utilisation& of) {
-                    return std::vector<Illustration>{{utilisation_figure(of)}};
-                  });
+  return make_answer("tune", utilisation.scenario.name, utilisation, page_of, rows_of,
+                     json_of_utilisation, utilisation.warnings, [](const Utilisation& of) {
+                       return std::vector<Illustration>{{utilisation_figure(of)}};
+                     });
 }
 
 }  // namespace syncline::reports

@@ -25,9 +25,11 @@ Cell match_cell(const std::optional<bool>& match) {
 // Makes a table of the predictions of each row by kind of operation; for programs, of one row.
 Table kinds_table() {
   using enum Kind;
-  return {columns(shown("strategy"), both("operations", "kind"),
-                  both("a step", "operations", kCount), both("predicted", "predicted_s", kSeconds),
-                  both("measured", "measured_s", kSeconds), shown("error", kPercent))};
+  return {columns(page_column("strategy"), table_column("operations", "kind"),
+                  table_column("a step", "operations", kCount),
+                  table_column("predicted", "predicted_s", kSeconds),
+                  table_column("measured", "measured_s", kSeconds),
+                  page_column("error", kPercent))};
 }
 
 Table::Line& add_kind(Table& kinds, const std::string& strategy, const measure::KindTime& kind) {
@@ -60,32 +62,33 @@ std::vector<Field<measure::ValidatedRow>> fields_of(const measure::Validation& v
   using enum Kind;
   using measure::ValidatedRow;
   using Row = const ValidatedRow&;
-  return {{{"strategy", "strategy"}, &ValidatedRow::strategy},
-          {{"predicted", "predicted_s", kSeconds}, &ValidatedRow::predicted},
-          {{"80 %\ninterval", "predicted_*_s", kSeconds, 3}, &ValidatedRow::interval},
-          {{"measured\nmedian", "measured_median_s", kSeconds}, &ValidatedRow::median},
-          {{"measured\np95", "measured_p95_s", kSeconds, 4}, &ValidatedRow::p95},
-          {{"error", "error_percent", kPercent}, [](Row row) { return row.error() * 100; }},
-          {kept("values_match"), [](Row row) { return or_null(row.values_match); }},
-          {kept("bytes_sent", Column::kJson), [](Row row) { return or_null(row.bytes_sent); }},
-          {{"speedup,\nmeasured", "speedup", kSpeedup, 1, Column::kNoCsv},
-           [&validation](Row row) { return measure::measured_speedup(validation, row); }},
-          {{"speedup,\npublished", "published_speedup", kSpeedup, 2, Column::kNoCsv, Column::kPage},
-           &ValidatedRow::published_speedup},
-          {shown("sent\nper step", kBytes, 5),
-           [](Row row) {
-             const Cell sent(row.bytes_sent);
-             return row.bytes_sent ? sent : show_as(sent, "not counted");
-           }},
-          {shown("values"), [](Row row) { return match_cell(row.values_match); }},
-          {kept("steps_s", Column::kJson),
-           [](Row row) {
-             Json steps = Json::array();
-             for (const Seconds step : row.steps) steps.push_back(exact(step));
-             return row.steps.empty() ? Cell() : Cell(steps);
-           }},
-          {kept("kinds", Column::kJson),
-           [](Row row) { return row.kinds.empty() ? Cell() : Cell(kinds_json(row)); }}};
+  return {
+      {{"strategy", "strategy"}, &ValidatedRow::strategy},
+      {{"predicted", "predicted_s", kSeconds}, &ValidatedRow::predicted},
+      {{"80 %\ninterval", "predicted_*_s", kSeconds, 3}, &ValidatedRow::interval},
+      {{"measured\nmedian", "measured_median_s", kSeconds}, &ValidatedRow::median},
+      {{"measured\np95", "measured_p95_s", kSeconds, 4}, &ValidatedRow::p95},
+      {{"error", "error_percent", kPercent}, [](Row row) { return row.error() * 100; }},
+      {data_column("values_match"), [](Row row) { return or_null(row.values_match); }},
+      {data_column("bytes_sent", Column::kJson), [](Row row) { return or_null(row.bytes_sent); }},
+      {{"speedup,\nmeasured", "speedup", kSpeedup, 1, Column::kNoCsv},
+       [&validation](Row row) { return measure::measured_speedup(validation, row); }},
+      {{"speedup,\npublished", "published_speedup", kSpeedup, 2, Column::kNoCsv, Column::kPage},
+       &ValidatedRow::published_speedup},
+      {page_column("sent\nper step", kBytes, 5),
+       [](Row row) {
+         const Cell sent(row.bytes_sent);
+         return row.bytes_sent ? sent : show_as(sent, "not counted");
+       }},
+      {page_column("values"), [](Row row) { return match_cell(row.values_match); }},
+      {data_column("steps_s", Column::kJson),
+       [](Row row) {
+         Json steps = Json::array();
+         for (const Seconds step : row.steps) steps.push_back(exact(step));
+         return row.steps.empty() ? Cell() : Cell(steps);
+       }},
+      {data_column("kinds", Column::kJson),
+       [](Row row) { return row.kinds.empty() ? Cell() : Cell(kinds_json(row)); }}};
 }
 
 Table rows_of(const measure::Validation& validation) {
@@ -94,9 +97,10 @@ Table rows_of(const measure::Validation& validation) {
 
 Table samples_of(const measure::Validation& validation) {
   using enum Kind;
-  Table samples{columns(both("what", "what"), both("payload", "bytes", kBytes),
-                        both("measured", "measured_s", kSeconds),
-                        both("fitted", "fitted_s", kSeconds), shown("error", kPercent))};
+  Table samples{columns(table_column("what", "what"), table_column("payload", "bytes", kBytes),
+                        table_column("measured", "measured_s", kSeconds),
+                        table_column("fitted", "fitted_s", kSeconds),
+                        page_column("error", kPercent))};
   for (const auto& s : validation.samples) {
     samples.add(s.what, s.bytes, s.measured, s.fitted, (s.fitted / s.measured - 1) * 100);
   }
@@ -107,8 +111,9 @@ std::string errors_sentence(const measure::Validation& validation) {
   std::vector<double> errors;
   for (const auto& row : validation.rows) errors.push_back(std::abs(row.error()) * 100);
   if (errors.empty()) return "Nothing was measured.";
-  const auto held = std::count_if(validation.rows.begin(), validation.rows.end(),
-                                  [](const measure::ValidatedRow& row) { return row.held(); });
+  const auto held =
+      std::count_if(validation.rows.begin(), validation.rows.end(),
+                    [](const measure::ValidatedRow& row) { return row.is_in_interval(); });
   return "Predicted by the " + validation.executor +
          " executor before it was measured: " + plural(errors.size(), "row") + ", median error " +
          share_text(median(errors)) + ", worst " + share_text(percentile(errors, 1)) +
@@ -217,12 +222,13 @@ Json json_of(const measure::Validation& validation) {
 
 Table rows_of(const std::vector<measure::LiveFile>& files) {
   using enum Kind;
-  Table rows{columns(shown("run"), kept("scenario"), kept("backend"), kept("ranks"),
-                     both("strategy", "strategy"), both("predicted", "predicted_s", kSeconds),
-                     both("measured\nmedian", "measured_median_s", kSeconds),
-                     both("measured\np95", "measured_p95_s", kSeconds, 1),
-                     both("error", "error_percent", kPercent),
-                     both("values", "values_match", kFlag, 0, Column::kNoCsv))};
+  Table rows{columns(page_column("run"), data_column("scenario"), data_column("backend"),
+                     data_column("ranks"), table_column("strategy", "strategy"),
+                     table_column("predicted", "predicted_s", kSeconds),
+                     table_column("measured\nmedian", "measured_median_s", kSeconds),
+                     table_column("measured\np95", "measured_p95_s", kSeconds, 1),
+                     table_column("error", "error_percent", kPercent),
+                     table_column("values", "values_match", kFlag, 0, Column::kNoCsv))};
   for (const auto& file : files) {
     for (const auto& row : file.rows) {
       const bool first = &row == file.rows.data();
@@ -285,8 +291,8 @@ std::string links_in_words(const Cluster& cluster) {
 }
 
 Answer answer_of(const measure::Validation& validation) {
-  return answered("validate", validation.scenario, validation, page_of, rows_of, json_of, {},
-                  figures_of);
+  return make_answer("validate", validation.scenario, validation, page_of, rows_of, json_of, {},
+                     figures_of);
 }
 
 Answer links_answer(const measure::Validation& validation, const Json& cluster) {
@@ -298,7 +304,7 @@ Answer links_answer(const measure::Validation& validation, const Json& cluster) 
 }
 
 Answer answer_of(const std::vector<measure::LiveFile>& files) {
-  return answered("fidelity", "", files, page_of, rows_of, json_of, {}, figures_of);
+  return make_answer("fidelity", "", files, page_of, rows_of, json_of, {}, figures_of);
 }
 
 namespace {
@@ -333,10 +339,10 @@ std::vector<TableField> fitted_fields() {
       return figure(measure::summary_of(table.calibrated), of);
     };
   };
-  return {{both("calibrated\nrows", "calibrated_rows", kInteger, 5),
+  return {{table_column("calibrated\nrows", "calibrated_rows", kInteger, 5),
            [](const measure::FidelityTable& table) { return table.calibrated.size(); }},
-          {shown("median\nerror", kShare, 5), fitted(&measure::ErrorSummary::median)},
-          {shown("worst", kShare, 5), fitted(&measure::ErrorSummary::worst)}};
+          {page_column("median\nerror", kShare, 5), fitted(&measure::ErrorSummary::median)},
+          {page_column("worst", kShare, 5), fitted(&measure::ErrorSummary::worst)}};
 }
 
 // Returns fields of the other rows, which are predicted.
@@ -347,19 +353,20 @@ std::vector<TableField> predicted_fields() {
       return figure(measure::summary_of(table.predicted), of);
     };
   };
-  return {{both("predicted\nrows", "predicted_rows", kInteger),
+  return {{table_column("predicted\nrows", "predicted_rows", kInteger),
            [](const measure::FidelityTable& table) { return table.predicted.size(); }},
-          {both("median\nerror", "median_error_percent", kShare),
+          {table_column("median\nerror", "median_error_percent", kShare),
            predicted(&measure::ErrorSummary::median)},
-          {both("90th\npercentile", "p90_error_percent", kShare, 2),
+          {table_column("90th\npercentile", "p90_error_percent", kShare, 2),
            predicted(&measure::ErrorSummary::p90)},
-          {both("worst", "worst_error_percent", kShare), predicted(&measure::ErrorSummary::worst)},
-          {both("in 80 %\ninterval", "inside_interval_percent", kShare, 3),
+          {table_column("worst", "worst_error_percent", kShare),
+           predicted(&measure::ErrorSummary::worst)},
+          {table_column("in 80 %\ninterval", "inside_interval_percent", kShare, 3),
            [](const measure::FidelityTable& table) {
              return figure(measure::interval_summary(table.intervals),
                            &measure::IntervalSummary::held);
            }},
-          {both("median\nwidth", "median_interval_percent", kShare, 4),
+          {table_column("median\nwidth", "median_interval_percent", kShare, 4),
            [](const measure::FidelityTable& table) {
              return width_cell(measure::interval_summary(table.intervals));
            }}};
@@ -368,18 +375,18 @@ std::vector<TableField> predicted_fields() {
 // Returns fields of the range. `logs`: there are tables by prior, which have mean log errors.
 std::vector<TableField> range_fields(bool logs) {
   using enum Kind;
-  return {{logs ? both("mean\n|log|", "mean_log_error", kShare, 6)
-                : kept("mean_log_error", Column::kJson),
+  return {{logs ? table_column("mean\n|log|", "mean_log_error", kShare, 6)
+                : data_column("mean_log_error", Column::kJson),
            [](const measure::FidelityTable& table) {
              return log_cell(table, measure::summary_of(table.predicted));
            }},
-          {both("in\nrange", "in_range", kFlag, 1),
+          {table_column("in\nrange", "in_range", kFlag, 1),
            [](const measure::FidelityTable& table) { return table.out_of_range.empty(); }},
-          {kept("out_of_range", Column::kJson),
+          {data_column("out_of_range", Column::kJson),
            [](const measure::FidelityTable& table) {
              return table.out_of_range.empty() ? Cell() : Cell(table.out_of_range);
            }},
-          {kept("calibrated_median_error_percent", Column::kJson),
+          {data_column("calibrated_median_error_percent", Column::kJson),
            [](const measure::FidelityTable& table) {
              const Errors fitted = measure::summary_of(table.calibrated);
              return fitted ? figure(fitted, &measure::ErrorSummary::median) : Cell();
@@ -388,8 +395,9 @@ std::vector<TableField> range_fields(bool logs) {
 
 // Returns a row per table. Only the first row of a set shows its name, with a rule above it.
 Table rows_of(const Tables& tables) {
-  const std::vector<TableField> names{{both("set", "set"), &measure::FidelityTable::set},
-                                      {both("table", "name"), &measure::FidelityTable::name}};
+  const std::vector<TableField> names{
+      {table_column("set", "set"), &measure::FidelityTable::set},
+      {table_column("table", "name"), &measure::FidelityTable::name}};
   const bool logs = std::ranges::any_of(tables, &measure::FidelityTable::by_prior);
   Table rows = table_of(fields<measure::FidelityTable>(names, fitted_fields(), predicted_fields(),
                                                        range_fields(logs)),
@@ -476,7 +484,7 @@ Json json_of(const std::vector<measure::FidelityTable>& tables) {
 }  // namespace
 
 Answer answer_of(const std::vector<measure::FidelityTable>& tables) {
-  return answered("fidelity", "", tables, page_of, rows_of, json_of, {}, figures_of);
+  return make_answer("fidelity", "", tables, page_of, rows_of, json_of, {}, figures_of);
 }
 
 }  // namespace syncline::reports

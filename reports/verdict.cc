@@ -107,7 +107,7 @@ std::string value_at(const Study& study, std::size_t place) {
 // between them is missing.
 std::string span_text(const Study& study, const Places& places) {
   const auto number = [&](std::size_t place) {
-    return value_on(*study.points[place].rows.front(), study.axes.front());
+    return axis_value(*study.points[place].rows.front(), study.axes.front());
   };
   Places order(study.points.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -195,7 +195,7 @@ std::string range_of(const Study& study, const Tally& tally, const std::string& 
 
 // Joins clauses to one sentence.
 std::string sentence(const Names& clauses) {
-  return clauses.empty() ? "" : joined(clauses, "; ") + ".";
+  return clauses.empty() ? "" : join(clauses, "; ") + ".";
 }
 
 // One strategy: no comparison --------------------------------------------------------------------
@@ -427,7 +427,7 @@ std::string open_sentence(const Study& study, const Names& names) {
                       (opening ? " may be faster or slower than " + study.baseline : "") + at.text);
   }
   if (clauses.empty()) return {};
-  return joined(clauses, "; ") +
+  return join(clauses, "; ") +
          (several ? ": their 80 % intervals contain 1." : ": its 80 % interval contains 1.");
 }
 
@@ -556,9 +556,9 @@ std::string fit_failure(const measure::Report& report) {
 std::string network_sentence(const measure::NetworkFit& fit, const measure::Metrics& baseline) {
   const double share = fit.carried / fit.given;
   const double waits = baseline.exposed / baseline.step_time;
-  constexpr double kPoor = 0.6, kLittle = 0.1, kMost = 0.5;
+  constexpr double kPoor = 0.6, kLittle = 0.1, kMax = 0.5;
   std::string text = waits < kLittle ? "It is not the network"
-                     : waits < kMost ? "It is the network in part"
+                     : waits < kMax  ? "It is the network in part"
                                      : "It is the network";
   text += ": of the baseline's " + seconds_text(baseline.step_time, kSaidDigits) + " per step " +
           seconds_text(baseline.exposed, kSaidDigits) + " wait for it";

@@ -22,7 +22,7 @@ std::string target_text(const worth::Objective& objective) {
 // Returns "below 1.25 Gbit/s", "everywhere" or "nowhere".
 std::string pays_text(const tune::BreakEven& even) {
   if (even.value) return "below " + plain_number(*even.value) + " Gbit/s";
-  return even.pays_now() ? "everywhere" : "nowhere";
+  return even.is_faster() ? "everywhere" : "nowhere";
 }
 
 // Returns the interval of the steps that another training would take.
@@ -65,19 +65,20 @@ std::vector<Field<WorthRow>> target_fields() {
   using enum Kind;
   using Row = const WorthRow&;
   const auto steps = [](Row row) { return steps_interval(row.reach); };
-  return {{both("strategy", "strategy"), &WorthRow::name},
-          {kept("seeds"), [](Row row) { return row.reach.seeds; }},
-          {kept("reached", Column::kCsv), [](Row row) { return row.reach.reached; }},
-          {both("steps to target\n(80 %)", "steps", kCount),
+  return {{table_column("strategy", "strategy"), &WorthRow::name},
+          {data_column("seeds"), [](Row row) { return row.reach.seeds; }},
+          {data_column("reached", Column::kCsv), [](Row row) { return row.reach.reached; }},
+          {table_column("steps to target\n(80 %)", "steps", kCount),
            [](Row row) { return show_as(row.reach.at, steps_text(row.reach)); }},
-          {kept("steps_*", Column::kCsv), steps},
-          {both("step time", "step_time_s", kSeconds), &WorthRow::step},
-          {kept("step_time_*_s", Column::kJson), &WorthRow::step_interval},
-          {both("time to\ntarget", "time_s", kSeconds), &WorthRow::time},
-          {both("80 % interval", "time_*_s", kSeconds), &WorthRow::interval},
-          {kept("end", Column::kJson), [](Row row) { return row.reach.end; }},
-          {kept("end_half_width", Column::kJson), [](Row row) { return row.reach.end_half_width; }},
-          {kept("steps_*", Column::kJson),
+          {data_column("steps_*", Column::kCsv), steps},
+          {table_column("step time", "step_time_s", kSeconds), &WorthRow::step},
+          {data_column("step_time_*_s", Column::kJson), &WorthRow::step_interval},
+          {table_column("time to\ntarget", "time_s", kSeconds), &WorthRow::time},
+          {table_column("80 % interval", "time_*_s", kSeconds), &WorthRow::interval},
+          {data_column("end", Column::kJson), [](Row row) { return row.reach.end; }},
+          {data_column("end_half_width", Column::kJson),
+           [](Row row) { return row.reach.end_half_width; }},
+          {data_column("steps_*", Column::kJson),
            [steps](Row row) { return known_if(row.reach.spread.has_value(), steps(row)); }}};
 }
 
@@ -86,28 +87,28 @@ std::vector<Field<WorthRow>> gain_fields(const worth::Worth& worth) {
   using enum Kind;
   using Row = const WorthRow&;
   const WorthRow* last = worth.rows.empty() ? nullptr : &worth.rows.back();
-  return {{both("speedup", "speedup", kSpeedup, 0, Column::kNoCsv),
+  return {{table_column("speedup", "speedup", kSpeedup, 0, Column::kNoCsv),
            [](Row row) { return known_if(row.gain > 0, row.gain); }},
-          {both("80 % interval", "speedup_*", kSpeedup, 0, Column::kNoCsv),
+          {table_column("80 % interval", "speedup_*", kSpeedup, 0, Column::kNoCsv),
            [](Row row) { return known_if(row.gain > 0, row.gain_interval); }},
-          {kept("speedup", Column::kCsv), &WorthRow::gain},
-          {kept("speedup_*", Column::kCsv), &WorthRow::gain_interval},
-          {kept("measured_seeds", Column::kJson),
+          {data_column("speedup", Column::kCsv), &WorthRow::gain},
+          {data_column("speedup_*", Column::kCsv), &WorthRow::gain_interval},
+          {data_column("measured_seeds", Column::kJson),
            [](Row row) { return row.measured ? Cell(row.measured->seeds) : Cell(); }},
-          {kept("measured_reached", Column::kJson),
+          {data_column("measured_reached", Column::kJson),
            [](Row row) { return row.measured ? Cell(row.measured->reached) : Cell(); }},
-          {kept("measured_s", Column::kJson),
+          {data_column("measured_s", Column::kJson),
            [](Row row) {
              return known_if(row.measured && row.measured->always(), measured_cell(row));
            }},
-          {kept("chance_over_next", Column::kCsv), &WorthRow::chance_over_next},
-          {kept("chance_over_next", Column::kJson),
+          {data_column("chance_over_next", Column::kCsv), &WorthRow::chance_over_next},
+          {data_column("chance_over_next", Column::kJson),
            [last](Row row) { return known_if(&row != last, row.chance_over_next); }},
-          {both("faster", "pays", kText, 0, Column::kNoCsv),
+          {table_column("faster", "pays", kText, 0, Column::kNoCsv),
            [](Row row) {
-             return row.even ? show_as(row.even->pays_now(), pays_text(*row.even)) : Cell();
+             return row.even ? show_as(row.even->is_faster(), pays_text(*row.even)) : Cell();
            }},
-          {kept("pays_below_gbps", Column::kJson),
+          {data_column("pays_below_gbps", Column::kJson),
            [](Row row) { return row.even ? Cell(row.even->value) : Cell(); }}};
 }
 
@@ -118,11 +119,11 @@ std::vector<Field<WorthRow>> end_fields(const worth::Worth& worth) {
   const worth::Quantity quantity = worth.objective.quantity;
   const int as = worth.searched ? Column::kNoCsv : Column::kNone;
   const int clock = worth.objective.measured.empty() ? Column::kNone : Column::kPage;
-  return {{shown(std::string(worth::word_of(quantity)) + "\nat the end", kCount),
+  return {{page_column(std::string(worth::word_of(quantity)) + "\nat the end", kCount),
            [quantity](Row row) { return end_text(row.reach, quantity); }},
-          {both("as", "as", kText, 0, as), [](Row row) { return row.strategy.name; }},
-          {both("measured", "", kSeconds, 0, clock), measured_cell},
-          {both("error", "", kPercent, 0, clock), [](Row row) {
+          {table_column("as", "as", kText, 0, as), [](Row row) { return row.strategy.name; }},
+          {table_column("measured", "", kSeconds, 0, clock), measured_cell},
+          {table_column("error", "", kPercent, 0, clock), [](Row row) {
              const auto ratio = worth::measured_ratio(row);
              return ratio ? Cell(100 * (*ratio - 1)) : Cell();
            }}};
@@ -184,7 +185,7 @@ std::string pays_sentence(const worth::WorthRow& row, const worth::WorthRow& bas
   const double steps = 100 * (row.reach.at / base.reach.at - 1);
   const double step = 100 * (row.step / base.step - 1);
   std::string text = quoted_name(row.name) +
-                     (even.pays_now() ? " is faster here" : " is slower here") + " against " +
+                     (even.is_faster() ? " is faster here" : " is slower here") + " against " +
                      quoted_name(base.name) + ": " + share_text(std::fabs(steps)) +
                      (less ? " fewer" : " more") + " steps, each " + share_text(std::fabs(step)) +
                      (step < 0 ? " shorter" : " longer");
@@ -295,10 +296,10 @@ chart::Figure worth_figure(const worth::Worth& worth) {
       "Mean of the curves that were given, at the mean step time that is predicted.",
       {"time", chart::Unit::kSeconds},
       {quantity}};
-  constexpr int kMost = 5;
+  constexpr int kMax = 5;
   int drawn = 0;
   for (const auto& row : worth.rows) {
-    if (drawn >= kMost && &row != worth.baseline()) continue;
+    if (drawn >= kMax && &row != worth.baseline()) continue;
     chart::Series series{one_line(row.name), drawn++};
     for (const auto& look : row.seen) series.points.push_back({look.at, look.value});
     add_measured(worth, series);
@@ -312,7 +313,7 @@ chart::Figure worth_figure(const worth::Worth& worth) {
 }
 
 Answer answer_of(const worth::Worth& worth, const std::string& verb) {
-  return answered(
+  return make_answer(
       verb, worth.scenario.name, worth, page_of, all_of, json_of, worth.warnings,
       [](const worth::Worth& of) { return std::vector<Illustration>{{worth_figure(of)}}; });
 }

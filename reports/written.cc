@@ -73,7 +73,7 @@ std::string library_comment(const Scenario& scenario, const Strategy& strategy) 
 
 }  // namespace
 
-std::vector<std::string> notes_on(const Json& config) {
+std::vector<std::string> list_notes(const Json& config) {
   std::vector<std::string> notes;
   if (config.contains("bucket_cap_mb_list")) {
     notes.emplace_back(
@@ -88,12 +88,12 @@ std::vector<std::string> notes_on(const Json& config) {
   return notes;
 }
 
-std::vector<std::string> notes_on(const dialect::Written& written) {
+std::vector<std::string> list_notes(const dialect::Written& written) {
   std::vector<std::string> notes;
   if (!written.setting.empty()) {
     notes.push_back("run it with '" + written.setting + "' (NCCL 2.24 or later)");
   }
-  for (auto& note : notes_on(written.config)) notes.push_back(std::move(note));
+  for (auto& note : list_notes(written.config)) notes.push_back(std::move(note));
   if (!written.algorithm.empty()) {
     notes.push_back(
         "a framework's configuration does not say how collectives move their data; to predict it "

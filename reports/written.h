@@ -13,10 +13,10 @@
 namespace syncline::reports {
 
 // Returns notes on a written strategy: its NCCL setting, its configuration, its algorithm.
-std::vector<std::string> notes_on(const dialect::Written& written);
+std::vector<std::string> list_notes(const dialect::Written& written);
 
 // Returns the notes that follow from the configuration alone.
-std::vector<std::string> notes_on(const Json& config);
+std::vector<std::string> list_notes(const Json& config);
 
 // Adds a search's configuration to the page, or returns it as "emitted" of its JSON.
 void add_configuration(Page& page, const std::string& dialect, const tune::Emitted& emitted);

@@ -183,13 +183,13 @@ std::vector<std::string> architecture_names() {
 Generated generate(const Architecture& architecture, const ArchitectureOptions& options) {
   GraphBuilder build(options.dtype, options.layout, options.fp32_gradients);
   ArchitectureOptions all = options;
-  all.shape = completed(architecture.shaped ? options.shape : architecture.shape);
+  all.shape = complete_shape(architecture.shaped ? options.shape : architecture.shape);
   all.shape.gated &= architecture.build != build_gpt2;
   all.fused_linear |= options.eager;
   architecture.build(build, all);
   build.backward();
   build.update(options.optimizer, !options.eager);
-  if (options.eager) take_apart(build.list, options, architecture.build == build_gpt2);
+  if (options.eager) set_eager_kernels(build.list, options, architecture.build == build_gpt2);
   const std::int64_t head = all.shape.words / options.parallel.tensor;
   for (Operator& op : build.list.operators) {
     const bool layer = op.columns > 0 && op.columns != head;
@@ -293,7 +293,7 @@ std::int64_t parameters_of(const Generated& generated) {
   return sum;
 }
 
-TransformerShape completed(TransformerShape shape) {
+TransformerShape complete_shape(TransformerShape shape) {
   if (shape.kv_heads == 0) shape.kv_heads = shape.heads;
   if (shape.head_width == 0 && shape.heads > 0) shape.head_width = shape.hidden / shape.heads;
   if (shape.inner == 0) shape.inner = 4 * shape.hidden;

@@ -130,7 +130,7 @@ Generated generate(const Architecture& architecture, const ArchitectureOptions& 
 
 // Sets kernels and traffic of operators in `list` to those of PyTorch's uncompiled chains.
 // `new_gelu`: activations are GPT-2's.
-void take_apart(OperatorList& list, const ArchitectureOptions& options, bool new_gelu);
+void set_eager_kernels(OperatorList& list, const ArchitectureOptions& options, bool new_gelu);
 
 // Returns the parameters of the whole model, by its gradients.
 std::int64_t parameters_of(const Generated& generated);
@@ -140,7 +140,7 @@ std::int64_t parameters_of(const Generated& generated);
 std::vector<Inner> inner_collectives(const ArchitectureOptions& options);
 
 // Returns the shape with sizes that depend on its other sizes filled in.
-TransformerShape completed(TransformerShape shape);
+TransformerShape complete_shape(TransformerShape shape);
 
 // Shape of a ResNet.
 struct ResNet {
@@ -161,16 +161,16 @@ void build_vit(GraphBuilder& build, const ArchitectureOptions& options);
 
 // Largest sizes of a transformer, in a scenario and in a model's own file: larger than any trained
 // one, and small enough that no product of them overflows.
-inline constexpr std::int64_t kMostLayers = 2048;
-inline constexpr std::int64_t kMostHidden = 1 << 20;
-inline constexpr std::int64_t kMostHeads = 1 << 14;
-inline constexpr std::int64_t kMostHeadWidth = 1 << 16;
-inline constexpr std::int64_t kMostInner = 1 << 22;
-inline constexpr std::int64_t kMostWords = 1 << 24;  // positions and classes too
-inline constexpr std::int64_t kMostKinds = 1024;
+inline constexpr std::int64_t kMaxLayers = 2048;
+inline constexpr std::int64_t kMaxHidden = 1 << 20;
+inline constexpr std::int64_t kMaxHeads = 1 << 14;
+inline constexpr std::int64_t kMaxHeadWidth = 1 << 16;
+inline constexpr std::int64_t kMaxFfnWidth = 1 << 22;
+inline constexpr std::int64_t kMaxVocabulary = 1 << 24;  // positions and classes too
+inline constexpr std::int64_t kMaxTokenTypes = 1024;
 // Limits of an image's side, in pixels. Five halvings reduce a smaller image to nothing.
-inline constexpr std::int64_t kLeastImage = 32;
-inline constexpr std::int64_t kMostImage = 4096;
-inline constexpr double kMostElements = 1e15;  // elements of one tensor of a step
+inline constexpr std::int64_t kMinImage = 32;
+inline constexpr std::int64_t kMaxImage = 4096;
+inline constexpr double kMaxElements = 1e15;  // elements of one tensor of a step
 
 }  // namespace syncline::operators

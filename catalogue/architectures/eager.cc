@@ -55,7 +55,7 @@ const Chain* chain_of(const Operator& op, bool new_gelu) {
 
 }  // namespace
 
-void take_apart(OperatorList& list, const ArchitectureOptions& options, bool new_gelu) {
+void set_eager_kernels(OperatorList& list, const ArchitectureOptions& options, bool new_gelu) {
   for (Operator& op : list.operators) {
     const Chain* chain = chain_of(op, new_gelu);
     if (chain == nullptr) continue;

@@ -92,10 +92,10 @@ calibrate::KernelCosts kernel_costs_of(const CalibrateOptions& options) {
 }
 
 // Prints the answer and writes files. `made` is the requested file.
-int answer_with(const CalibrateOptions& options, const Json& made, const reports::Answer& answer,
-                const std::function<std::string()>& svg = {}) {
+int write_answer(const CalibrateOptions& options, const Json& made, const reports::Answer& answer,
+                 const std::function<std::string()>& svg = {}) {
   const SideFile file{options.out, [&] { return made.dump(2) + "\n"; }};
-  answer_with({file, {options.svg, svg}}, answer, options.output);
+  write_answer({file, {options.svg, svg}}, answer, options.output);
   if (!options.instead.empty()) {
     say("syncline: calibrate has verbs of its own: use syncline calibrate " + options.instead);
   }
@@ -112,8 +112,8 @@ int calibrate_from_logs(const CalibrateOptions& options) {
               "with calibrate steps"
             : "--kernels needs logs, or --cluster with the cluster to update");
   }
-  const auto tables = calibrate::tables_in(options.logs, options.algorithm);
-  const auto against = calibrate::tables_in(options.against, options.algorithm);
+  const auto tables = calibrate::read_tables(options.logs, options.algorithm);
+  const auto against = calibrate::read_tables(options.against, options.algorithm);
   std::optional<cost::TreeFactor> tree;
   if (!options.factor_from.empty()) tree = factor_from(options.factor_from);
   const auto device = device_of(options);
@@ -134,8 +134,8 @@ int calibrate_from_logs(const CalibrateOptions& options) {
   }
   // The other forms have a place for warnings.
   if (options.output.format == reports::Format::kCsv) tell_warnings(calibration.warnings);
-  const int code = answer_with(options, calibration.cluster, reports::answer_of(calibration),
-                               [&] { return reports::calibration_svg(calibration); });
+  const int code = write_answer(options, calibration.cluster, reports::answer_of(calibration),
+                                [&] { return reports::calibration_svg(calibration); });
   if (!options.out.empty()) {
     say("next: syncline init MODEL --cluster " + options.out +
         " --nodes N -o job.json, or syncline run JOB --set cluster=" + options.out);
@@ -149,14 +149,14 @@ int calibrate_from_kernels(const CalibrateOptions& options) {
   const Json cluster =
       calibrate::with_kernel_costs(read_json_file(options.cluster), options.cluster, costs);
   may_be_replaced(options.cluster);  // a cluster is completed in place
-  return answer_with(options, cluster, reports::answer_of(costs));
+  return write_answer(options, cluster, reports::answer_of(costs));
 }
 
 // Calibrates the device's losses outside of exchanges from measured steps of a scenario.
 int calibrate_from_steps(const CalibrateOptions& options) {
   const calibrate::StepFit fit =
       calibrate::fit_steps(read({options.steps, options.set}), options.rows);
-  return answer_with(options, fit.fitted.root, reports::answer_of(fit));
+  return write_answer(options, fit.fitted.root, reports::answer_of(fit));
 }
 
 // Calibrates by measuring the links between ranks.
@@ -193,7 +193,7 @@ int calibrate_live(const CalibrateOptions& options) {
     validation.cluster = options.name;
     validation.ranks = channel.ranks();
     validation.samples = calibration.samples;
-    return answer_with(options, json, reports::links_answer(validation, json));
+    return write_answer(options, json, reports::links_answer(validation, json));
   });
 }
 
@@ -219,7 +219,7 @@ void add_log_options(CLI::App& verb, CalibrateOptions& options) {
   verb.add_option("--line-rate", options.line_rate,
                   "compare with the rated Gbit/s of a node's NICs together")
       ->type_name("GBITS")
-      ->check(number_from(1e-3, 1e7));
+      ->check(number_between(1e-3, 1e7));
   verb.add_option("--algorithm", options.algorithm, "algorithm of logs that do not state it")
       ->transform(one_of_words({"nccl", "ring", "tree"}))
       ->capture_default_str();
@@ -228,7 +228,7 @@ void add_log_options(CLI::App& verb, CalibrateOptions& options) {
   auto* trace = add_file(verb, "--trace", options.trace,
                          "backward pass of --workload on one GPU: CSV of wait_us,bytes");
   verb.add_option("--throughput", options.throughput, "samples per second of --workload on one GPU")
-      ->check(number_from(1e-9, 1e12))
+      ->check(number_between(1e-9, 1e12))
       ->excludes(trace);
   add_file(verb, "--workload", options.workload, "workload (JSON) of --trace or --throughput");
   add_file(verb, "--kernels", options.kernels, "kernel times of one GPU (JSON of make gpu-check)");

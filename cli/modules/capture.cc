@@ -99,17 +99,17 @@ void watch_from_above() {
 
 void tell(const std::string& text) {
   constexpr std::size_t kWidth = 80;
-  for (const auto& line : reports::wrapped(text, kWidth, 4)) std::cerr << line << "\n";
+  for (const auto& line : reports::wrap(text, kWidth, 4)) std::cerr << line << "\n";
 }
 
 // Lists the launches with their numbers, and the commands that read them.
 void tell_launches(const std::vector<launch::CapturedLaunch>& launches, const std::string& out) {
-  constexpr std::size_t kMostLines = 20, kWidth = 74;
-  for (std::size_t i = 0; i < std::min(launches.size(), kMostLines); ++i) {
+  constexpr std::size_t kMaxLines = 20, kWidth = 74;
+  for (std::size_t i = 0; i < std::min(launches.size(), kMaxLines); ++i) {
     std::cerr << "  " << i + 1 << "  " << launch::line_of(launches[i], kWidth) << "\n";
   }
-  if (launches.size() > kMostLines) {
-    std::cerr << "  and " << launches.size() - kMostLines << " more\n";
+  if (launches.size() > kMaxLines) {
+    std::cerr << "  and " << launches.size() - kMaxLines << " more\n";
   }
   const std::string file = out.empty() ? "-" : out;
   tell("Next: syncline init " + file + " --node KIND --nodes N" +
@@ -137,7 +137,7 @@ int run(const CaptureVerb& verb) {
        "commands really run.");
   const live::JobEnd end = live::run_ranks({script}, {});
   const int code = end.ranks.front().code;
-  const std::vector<launch::CapturedLaunch> launches = launch::launches_in(folder.path());
+  const std::vector<launch::CapturedLaunch> launches = launch::read_launches(folder.path());
   if (launches.empty()) {
     if (end.interrupted != 0) return 128 + end.interrupted;
     throw InputError("capture: '" + line + "' ended with exit code " + std::to_string(code) +
@@ -152,7 +152,7 @@ int run(const CaptureVerb& verb) {
   }
   if (end.interrupted != 0) {
     tell("Interrupted: later launches are missing.");
-  } else if (launches.size() >= launch::kMostLaunches) {
+  } else if (launches.size() >= launch::kMaxLaunches) {
     tell("Ended after " + std::to_string(launches.size()) + " launches: no more are taken.");
   } else if (code != 0) {
     tell("The script ended with exit code " + std::to_string(code) +

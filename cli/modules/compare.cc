@@ -40,8 +40,8 @@ struct Ran {
 };
 
 std::string last_lines(const std::string& text) {
-  constexpr std::size_t kMost = 600;
-  const std::string end = text.substr(text.size() - std::min(text.size(), kMost));
+  constexpr std::size_t kMax = 600;
+  const std::string end = text.substr(text.size() - std::min(text.size(), kMax));
   return end.empty() ? "it printed nothing" : "it ended with:\n" + end;
 }
 
@@ -71,9 +71,9 @@ Ran run_once(const std::string& command) {
   return ran;
 }
 
-std::optional<Seconds> step_in(const std::string& output, const CompareVerb& verb) {
+std::optional<Seconds> find_step_time(const std::string& output, const CompareVerb& verb) {
   try {
-    return cli::step_in(output, verb.figure, verb.rate);
+    return cli::find_step_time(output, verb.figure, verb.rate);
   } catch (const InputError& error) {
     throw InputError(std::string("--figure: ") + error.what());
   }
@@ -110,10 +110,10 @@ FasterBy faster_by(const Comparison& comparison) {
 
 reports::Table rounds_of(const Comparison& comparison) {
   reports::Table table{
-      reports::columns(reports::both("round", "round", reports::Kind::kInteger),
-                       reports::both("first", "first_s", reports::Kind::kSeconds),
-                       reports::both("second", "second_s", reports::Kind::kSeconds),
-                       reports::both("times faster", "speedup", reports::Kind::kSpeedup))};
+      reports::columns(reports::table_column("round", "round", reports::Kind::kInteger),
+                       reports::table_column("first", "first_s", reports::Kind::kSeconds),
+                       reports::table_column("second", "second_s", reports::Kind::kSeconds),
+                       reports::table_column("times faster", "speedup", reports::Kind::kSpeedup))};
   for (std::size_t r = 0; r < comparison.times[1].size(); ++r) {
     const Seconds first = comparison.times[0][r];
     const Seconds second = comparison.times[1][r];
@@ -182,7 +182,7 @@ Json json_of(const Comparison& comparison) {
 class Turns {
  public:
   explicit Turns(const CompareVerb& verb) : verb_(verb) {
-    step_in("", verb);  // reports a mistake before the first run
+    find_step_time("", verb);  // reports a mistake before the first run
   }
 
   // Returns the exit code.
@@ -193,7 +193,7 @@ class Turns {
       const std::size_t which = (turn + 1) / 2 % 2;
       const Ran ran = run_once(verb_.commands[which]);
       if (ran.interrupted != 0) return 128 + ran.interrupted;
-      const auto step = step_in(ran.output, verb_);
+      const auto step = find_step_time(ran.output, verb_);
       if (!step && !verb_.figure.empty()) {
         throw InputError("--figure: '" + verb_.figure + "' finds nothing in what '" +
                          verb_.commands[which] + "' prints");
@@ -206,8 +206,8 @@ class Turns {
   }
 
   // Returns the complete rounds: times of steps if all runs print them, else of whole runs.
-  Comparison compared(bool interrupted) const {
-    Comparison comparison{verb_.commands, {}, false, interrupted};
+  Comparison compared(bool is_interrupted) const {
+    Comparison comparison{verb_.commands, {}, false, is_interrupted};
     const auto named = [](const auto& list) { return std::ranges::find(list, 0) == list.end(); };
     comparison.of_steps = std::ranges::all_of(steps_, named);
     for (const std::size_t which : {0u, 1u}) {
@@ -234,8 +234,9 @@ int run(const CompareVerb& verb) {
   }
   const Comparison comparison = turns.compared(code != 0 || failed);
   if (!comparison.times[0].empty() || !failed) {
-    const auto answer = reports::answered("compare", "", comparison, page_of, rounds_of, json_of);
-    answer_with({}, answer, verb.output);
+    const auto answer =
+        reports::make_answer("compare", "", comparison, page_of, rounds_of, json_of);
+    write_answer({}, answer, verb.output);
   }
   if (failed) std::rethrow_exception(failed);  // earlier measurements remain
   return code;

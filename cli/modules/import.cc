@@ -39,7 +39,7 @@ int run(const ImportVerb& options) {
   study.make_executor = predictor_named(study.executor).make;
   study.trace = !options.output.html.empty();
   job.evaluated = measure::run_study(input::document_of(name, job.imported.scenario), study);
-  answer_with({{options.out, [&] { return text; }}}, reports::answer_of(job), options.output);
+  write_answer({{options.out, [&] { return text; }}}, reports::answer_of(job), options.output);
   // The other forms have a place for warnings.
   if (options.output.format == reports::Format::kCsv) tell_warnings(job.observed.warnings);
   return 0;

@@ -24,7 +24,7 @@ void tell_begun(const job::Begun& begun, const std::string& out) {
   const std::size_t terminal = stdout_screen(ColourMode::kNever).width;
   const std::size_t width = !out.empty() && terminal > 0 ? terminal : kUsualWidth;
   const auto tell = [&](const std::string& said, std::size_t indent) {
-    for (const auto& line : reports::wrapped(said, width, indent)) talk << line << "\n";
+    for (const auto& line : reports::wrap(said, width, indent)) talk << line << "\n";
   };
   constexpr std::size_t kBehindDash = 4;
   tell(begun.scenario["name"].get<std::string>(), 0);

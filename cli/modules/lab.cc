@@ -62,7 +62,7 @@ int run(const LabVerbOptions& verb) {
   const std::string failure = live::in_words(end);
   // Ranks of ours that ended with these codes have printed the reason.
   const bool explained =
-      notice.given() &&
+      notice.has_failure() &&
       std::any_of(end.ranks.begin(), end.ranks.end(), [](const live::RankEnd& rank) {
         return rank.code == kWrongInput || rank.code == kFailingMachine;
       });
@@ -97,10 +97,10 @@ VerbAction add_lab(CLI::App& verb) {
       ->allow_extra_args(false);
   verb.add_option("--patience", rules.wait_limit,
                   "seconds for the others after a rank failed or all stopped")
-      ->check(number_from(0.0, 86400.0))
+      ->check(number_between(0.0, 86400.0))
       ->capture_default_str();
   verb.add_option("--grace", rules.grace, "seconds between SIGTERM and SIGKILL")
-      ->check(number_from(0.0, 86400.0))
+      ->check(number_between(0.0, 86400.0))
       ->capture_default_str();
   verb.add_option("command", options->run.command,
                   "after --: command to run, with torchrun's environment variables")

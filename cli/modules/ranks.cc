@@ -30,7 +30,7 @@ int start_ranks(const RanksOptions& options) {
   const std::string failure = live::in_words(end);
   const int code = live::exit_code(end);
   if (failure.empty() || end.interrupted != 0 || code == kInterruptedExit) return code;
-  if (!notice.given()) std::cerr << "syncline: " << failure << "\n";
+  if (!notice.has_failure()) std::cerr << "syncline: " << failure << "\n";
   return code == kWrongInput ? code : kFailingMachine;
 }
 

@@ -66,7 +66,8 @@ double settled(const std::vector<double>& numbers) {
 
 }  // namespace
 
-std::optional<Seconds> step_in(const std::string& output, const std::string& own, bool rate) {
+std::optional<Seconds> find_step_time(const std::string& output, const std::string& own,
+                                      bool rate) {
   const Pattern given{own.c_str(), 1, rate};
   for (const Pattern& pattern :
        own.empty() ? std::span<const Pattern>(kPatterns) : std::span(&given, 1)) {

@@ -12,6 +12,6 @@ namespace syncline::cli {
 // tokens or samples per second. `own`: an expression instead, with a group for seconds, or for a
 // rate if `rate`. Returns the median of the later three quarters (a rate's inverse); empty: none
 // found. Throws InputError if `own` is no expression or has no group.
-std::optional<Seconds> step_in(const std::string& output, const std::string& own, bool rate);
+std::optional<Seconds> find_step_time(const std::string& output, const std::string& own, bool rate);
 
 }  // namespace syncline::cli

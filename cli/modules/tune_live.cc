@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "formats/input/document.h"
 #include "formats/text/fingerprint.h"
-#include "formats/text/number_in.h"
+#include "formats/text/parse_number.h"
 #include "live/link_calibration.h"
 #include "live/ranks_search.h"
 #include "reports/format.h"
@@ -29,7 +29,7 @@ std::size_t budget(const TuneArguments& options) { return options.budget.value_o
 
 // Reads "latency=2,bandwidth=0.5": the guiding model's values as factors of the machine's.
 tune::MemberFactors member_error(const std::string& text) {
-  constexpr double kMost = 1000;
+  constexpr double kMax = 1000;
   tune::MemberFactors error;
   std::size_t begin = 0;
   while (begin < text.size()) {
@@ -38,9 +38,9 @@ tune::MemberFactors member_error(const std::string& text) {
     const std::size_t equals = part.find('=');
     const std::string key = part.substr(0, equals);
     const double factor =
-        equals == part.npos ? 0 : number_in<double>(part.substr(equals + 1)).value_or(0);
+        equals == part.npos ? 0 : parse_number<double>(part.substr(equals + 1)).value_or(0);
     const bool known = key == "latency" || key == "bandwidth";
-    if (!known || !(factor >= 1 / kMost && factor <= kMost)) {
+    if (!known || !(factor >= 1 / kMax && factor <= kMax)) {
       throw InputError("--wrong: found '" + part +
                        "', expected latency=FACTOR or bandwidth=FACTOR, from 0.001 to 1000");
     }
@@ -80,7 +80,7 @@ std::string member_words(const tune::MemberFactors& error) {
 // Returns a watch that prints "NAME 3 of COUNT: ..." before and after each measurement. `pace`:
 // real seconds per measured second.
 tune::MeasurementWatch announced(const std::string& what, const std::string& count,
-                                 double pace = 0) {
+                                 double time_scale = 0) {
   const auto which = [=](const tune::Evaluation& evaluation) {
     return what + " " + std::to_string(evaluation.number + 1) + " of " + count + ": ";
   };
@@ -89,7 +89,7 @@ tune::MeasurementWatch announced(const std::string& what, const std::string& cou
     say(which(evaluation) + reports::one_line(candidate.name));
   };
   watch.ends = [=](const tune::Evaluation& evaluation, const tune::Measurement& measured) {
-    const double seconds = measured.step_time * evaluation.steps * pace;
+    const double seconds = measured.step_time * evaluation.steps * time_scale;
     if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
     say(which(evaluation) + reports::seconds_text(measured.step_time) + " per step");
   };
@@ -119,7 +119,7 @@ class LiveSearch {
     report.settings.search.budget = static_cast<int>(budget(options_));
     report.settings.search.steps = options_.live.steps;
     report.settings.seed = options_.live.seed;
-    report.settings.interrupted = interrupted;
+    report.settings.interrupted = is_interrupted;
     return report;
   }
 
@@ -132,8 +132,9 @@ class LiveSearch {
     const std::size_t known = journal_->entries().size();
     if (known > 0) {
       say("resumed: " + reports::plural(known, "evaluation") + " from " + options_.live.journal +
-          (journal_->unchecked() ? ", a journal without checksums: damaged digits are not detected"
-                                 : ""));
+          (journal_->lacks_checksums()
+               ? ", a journal without checksums: damaged digits are not detected"
+               : ""));
     }
     return journal_.get();
   }
@@ -145,7 +146,7 @@ class LiveSearch {
       report.emitted = tune::best_config(*dialect::find_dialect(options_.emit),
                                          report.best().strategy, Json(), model);
     }
-    answer_with({}, reports::answer_of(report), options_.output);
+    write_answer({}, reports::answer_of(report), options_.output);
     if (report.tuning.complete) return 0;
     say(tune::resume_advice(report.tuning, report.settings.search, journal_.get(), command_));
     return kInterruptedExit;
@@ -199,7 +200,8 @@ int tune_emulated(const TuneArguments& options, const input::Document& fitted, L
   tune::Evaluator model(scenario);
   tune::search_emulated(
       model, options.live.noise / 100,
-      announced("evaluation", "at most " + std::to_string(budget(options)), options.live.pace),
+      announced("evaluation", "at most " + std::to_string(budget(options)),
+                options.live.time_scale),
       [&](const tune::LiveObjective& machine) { return verb.open_journal(report, machine); },
       report);
   return verb.answer(model, report);
@@ -213,12 +215,12 @@ int tune_live(const TuneArguments& options, const input::Document& document,
   LiveSearch verb(options, document, command);
   const LiveOptions& live = options.live;
   if (live.machine == kEmulated) {
-    return tune_emulated(options, measure::calibrated(document).document, verb);
+    return tune_emulated(options, measure::calibrate_document(document).document, verb);
   }
   const std::string key =
       fingerprint(identity(options, document) + live.machine + std::to_string(live.steps));
   return with_ranks(live.ranks, key, [&](live::ControlChannel& channel) {
-    return tune_on_ranks(options, measure::calibrated(document).document, verb, channel);
+    return tune_on_ranks(options, measure::calibrate_document(document).document, verb, channel);
   });
 }
 

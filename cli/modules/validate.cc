@@ -63,8 +63,8 @@ live::ValidationRun run_of(const questions::Validate& question, const Scenario& 
 void keep(const ValidateVerb& options, const measure::Validation& report) {
   if (options.out.empty()) return;
   try {
-    write_file(options.out,
-               reports::printed(reports::answer_of(report), reports::Format::kJson, version()));
+    write_file(options.out, reports::format_answer(reports::answer_of(report),
+                                                   reports::Format::kJson, version()));
   } catch (const MachineError&) {
     print(reports::answer_of(report), options.output);
     throw;
@@ -97,7 +97,7 @@ live::ValidationHooks hooks_of(const ValidateVerb& options, const input::Documen
   };
   // Every measurement is saved, even if the run fails later.
   hooks.row = [&](const measure::ValidatedRow&) { keep(options, report); };
-  hooks.interrupted = interrupted;
+  hooks.interrupted = is_interrupted;
   return hooks;
 }
 
@@ -128,8 +128,8 @@ int validate_rank(const ValidateVerb& options, const input::Document& document,
       for (auto& step : reports::gantt_pairs(traced)) pictures.push_back(std::move(step));
       return pictures;
     };
-    answer_with({{options.trace, [&] { return reports::chrome_trace(traced); }}}, answer,
-                options.output);
+    write_answer({{options.trace, [&] { return reports::chrome_trace(traced); }}}, answer,
+                 options.output);
     tell_written({options.out, options.cluster_out});
   }
   channel.barrier(live::ControlChannel::kPatient);

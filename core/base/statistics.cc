@@ -48,12 +48,12 @@ double spread_of_median(const std::vector<double>& times) {
   if (times.size() < 3) return 0;
   constexpr double kNormal = 1.4826;  // a deviation, in median distances
   constexpr double kMedian = 1.2533;
-  constexpr double kLeast = 1e-4;
+  constexpr double kMin = 1e-4;
   const double middle = median(times);
   std::vector<double> apart;
   for (const double time : times) apart.push_back(std::abs(std::log(time / middle)));
   const double one = kNormal * median(std::move(apart));
-  return std::max(kLeast, kMedian * one / std::sqrt(static_cast<double>(times.size())));
+  return std::max(kMin, kMedian * one / std::sqrt(static_cast<double>(times.size())));
 }
 
 double normal_distribution(double z) { return cdf(boost::math::normal(), z); }

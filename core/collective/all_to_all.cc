@@ -13,7 +13,7 @@ bool gathers(CollectiveKind kind) {
 }
 
 bool fits(CollectiveKind kind, int ranks) {
-  return ranks <= kMostAllToAll && (scatters(kind) || gathers(kind));
+  return ranks <= kMaxAllToAll && (scatters(kind) || gathers(kind));
 }
 
 int rounds_of(CollectiveKind kind) { return (scatters(kind) ? 1 : 0) + (gathers(kind) ? 1 : 0); }
@@ -52,9 +52,9 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t) {
 }  // namespace direct
 
 const Algorithm* all_to_all() {
-  static const Algorithm row =
-      guarded<direct::fits, direct::rounds, direct::edges, direct::stages, direct::cost, one_chunk>(
-          "all_to_all", "each member sends each other its part, which sums them: 2 steps");
+  static const Algorithm row = guarded_algorithm<direct::fits, direct::rounds, direct::edges,
+                                                 direct::stages, direct::cost, one_chunk>(
+      "all_to_all", "each member sends each other its part, which sums them: 2 steps");
   return &row;
 }
 

@@ -46,7 +46,7 @@ struct GroupPlace {
   int member = 0;
 };
 
-inline std::optional<GroupPlace> place_in(const Groups& groups, int rank) {
+inline std::optional<GroupPlace> find_place(const Groups& groups, int rank) {
   for (int group = 0; group < groups.count; ++group) {
     for (int member = 0; member < groups.size; ++member) {
       if (groups.rank(group, member) == rank) return GroupPlace{group, member};

@@ -47,7 +47,7 @@ struct Work {
 bool same_tiers(const std::vector<Tier>& a, const std::vector<Tier>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tier& x, const Tier& y) {
     return x.span == y.span && x.latency == y.latency && x.bandwidth == y.bandwidth &&
-           x.sends == y.sends && x.flow_cap == y.flow_cap &&
+           x.upload_ratio == y.upload_ratio && x.flow_cap == y.flow_cap &&
            x.oversubscription == y.oversubscription;
   });
 }
@@ -317,7 +317,7 @@ CollectiveCost at_once(const CollectiveCost& cost) {
 
 }  // namespace
 
-double CollectiveCost::sent(int rank) const {
+double CollectiveCost::payloads_sent(int rank) const {
   // The innermost tier's ports are the ranks'; a rank's port out comes first (network.h).
   if (footprint->link_kinds() == 0) return 0;
   const int kind = footprint->kind_of_link()[static_cast<std::size_t>(Network::port_of(rank))];
@@ -375,10 +375,10 @@ Work& CostCache::Links::work(const Collective& collective, std::int64_t chunks) 
   Stages stages =
       collective.algorithm->stages(collective.kind, collective.groups.size, collective.elements);
   CollectiveCost cost = work_out(footprint(collective), stages);
-  constexpr double kMostMessages = 1 << 25;  // a fifth of a second
+  constexpr double kMaxMessages = 1 << 25;  // a fifth of a second
   const double messages = messages_of(*cost.footprint, stages);
   const bool takes_long = messages > kFewMessages;
-  const bool too_long = messages > kMostMessages;
+  const bool too_long = messages > kMaxMessages;
   CollectiveCost whole = at_once(cost);
   works_.push_back(std::make_unique<Work>(
       Work{collective.kind, collective.algorithm, collective.groups, chunks, std::move(stages),
@@ -462,7 +462,7 @@ CostCache::CostModelEntry* CostCache::cost_model_entry(const Collective& collect
   if (!answer) return nullptr;
 
   // Stretched links lengthen latency and transfer alike.
-  const Seconds time = answer->time / answer->stretch;
+  const Seconds time = answer->time / answer->link_slowdown;
   Entry& links = entry(collective);
   const auto bytes = static_cast<double>(collective.bytes());
   auto fresh = std::make_unique<CostModelEntry>();
@@ -485,9 +485,9 @@ CostCache::CostModelEntry* CostCache::cost_model_entry(const Collective& collect
       fresh->latencies[s] = (time - transfer) * (sum > 0 ? own[s] / sum : s == 0 ? 1 : 0);
     }
   }
-  for (Seconds& latency : fresh->latencies) latency *= answer->stretch;
+  for (Seconds& latency : fresh->latencies) latency *= answer->link_slowdown;
   CollectiveCost& cost = fresh->cost;
-  cost.scale = answer->stretch * std::min(1.0, time / transfer);
+  cost.scale = answer->link_slowdown * std::min(1.0, time / transfer);
   cost.seconds_per_byte *= cost.scale;
   for (StageCost& stage : cost.stages) {
     stage.seconds_per_byte *= cost.scale;
@@ -501,7 +501,7 @@ CostCache::CostModelEntry* CostCache::cost_model_entry(const Collective& collect
 // Returns the tangent at this payload: the longest path is convex, so its tangent is a lower bound.
 // As ranks run ahead of each other, only a rank's own link is surely shared. The first byte waits
 // for one message, for any number of rounds, or not at all if stages overlap (waits).
-LeastCost CostCache::least_in_chunks_of(const Collective& chunked, const Collective& payload) {
+LeastCost CostCache::least_chunked_cost(const Collective& chunked, const Collective& payload) {
   Entry& links = entry(chunked);
   LeastCost least;
   const bool overlap = !links.uniform() && links.cost().stages.size() > 1;
@@ -522,7 +522,7 @@ LeastCost CostCache::least_in_chunks_of(const Collective& chunked, const Collect
 // Returns the minimum over numbers of chunks: the smallest payloads have the fewest rounds, the
 // largest keep the links busiest.
 LeastCost CostCache::least_of_links(const Collective& collective, Bytes largest) {
-  LeastCost least = least_in_chunks_of(collective, collective);
+  LeastCost least = least_chunked_cost(collective, collective);
   const auto chunks = [&](std::int64_t elements) {
     return collective.algorithm->chunks(collective.kind, collective.groups.size, elements);
   };
@@ -530,7 +530,7 @@ LeastCost CostCache::least_of_links(const Collective& collective, Bytes largest)
     if (chunks(elements) == chunks(collective.elements)) continue;
     Collective other = collective;
     other.elements = elements;
-    const LeastCost others = least_in_chunks_of(other, collective);
+    const LeastCost others = least_chunked_cost(other, collective);
     least.latency = std::min(least.latency, others.latency);
     least.seconds_per_byte = std::min(least.seconds_per_byte, others.seconds_per_byte);
   }
@@ -554,7 +554,7 @@ LeastCost CostCache::least(const Collective& collective, Bytes largest) {
     const auto answer = cost_model_time(other);
     if (!answer) continue;
     const auto bytes = static_cast<double>(other.bytes());
-    rate = std::min(rate, entry(other).at_once().seconds_per_byte * answer->stretch);
+    rate = std::min(rate, entry(other).at_once().seconds_per_byte * answer->link_slowdown);
     times.emplace_back(bytes, answer->time);
     rate = std::min(rate, answer->time / bytes);
   }

@@ -254,12 +254,12 @@ Tangent tangent_at(double bytes, const LastEnds::Walk& walk) {
 // be too many.
 bool refine(double low, Tangent at_low, double high, Tangent at_high, const LastEnds::Walk& walk,
             std::vector<Tangent>& found) {
-  constexpr std::size_t kMost = 32;
+  constexpr std::size_t kMax = 32;
   constexpr double kRounding = 1e-12;
   const auto alike = [](Seconds a, Seconds b) { return std::abs(a - b) <= kRounding * a; };
   if (alike(end_of(at_high, high).time, end_of(at_low, high).time)) return true;
   const double knot = (at_low.first - at_high.first) / (at_high.second - at_low.second);
-  if (!(knot > low && knot < high) || found.size() == kMost) return false;
+  if (!(knot > low && knot < high) || found.size() == kMax) return false;
   const Tangent at_knot = tangent_at(knot, walk);
   const Seconds time = end_of(at_knot, knot).time;
   if (alike(time, end_of(at_low, knot).time)) return true;

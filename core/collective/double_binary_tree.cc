@@ -182,8 +182,8 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t elements) {
 }  // namespace two_trees
 
 Algorithm double_binary_tree_algorithm() {
-  return guarded<two_trees::fits, two_trees::rounds, two_trees::edges, two_trees::stages,
-                 two_trees::cost, two_trees::chunks>(
+  return guarded_algorithm<two_trees::fits, two_trees::rounds, two_trees::edges, two_trees::stages,
+                           two_trees::cost, two_trees::chunks>(
       "double_binary_tree", "two pipelined trees, half of the payload each: log N steps");
 }
 

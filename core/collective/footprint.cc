@@ -75,7 +75,7 @@ void keep_each_once(std::vector<Item>& items) {
 Footprint::Footprint(const Network& network, const Groups& groups, const EdgeSets& sets)
     : parts_(network.parts()), fastest_(network.fastest()) {
   sets_.resize(sets.size());
-  tell_links_apart(network, groups, sets);
+  distinguish_links(network, groups, sets);
   load_links(network, groups, sets);
   if (uniform_) return;
   list_messages(network, groups, sets);
@@ -83,8 +83,8 @@ Footprint::Footprint(const Network& network, const Groups& groups, const EdgeSet
 }
 
 // Colours links in one pass by the sets that send messages over them.
-void Footprint::tell_links_apart(const Network& network, const Groups& groups,
-                                 const EdgeSets& sets) {
+void Footprint::distinguish_links(const Network& network, const Groups& groups,
+                                  const EdgeSets& sets) {
   const auto links = static_cast<std::size_t>(network.link_count());
   std::vector<Colour> colours(links, 0);
   int tier = -1;  // crossed by the first message

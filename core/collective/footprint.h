@@ -66,7 +66,7 @@ class Footprint {
   std::size_t rank_classes() const { return rank_classes_; }
 
  private:
-  void tell_links_apart(const Network& network, const Groups& groups, const EdgeSets& sets);
+  void distinguish_links(const Network& network, const Groups& groups, const EdgeSets& sets);
   void load_links(const Network& network, const Groups& groups, const EdgeSets& sets);
   void list_messages(const Network& network, const Groups& groups, const EdgeSets& sets);
   void merge_alike(int ranks);

@@ -9,7 +9,7 @@ namespace syncline::collective {
 
 // Returns a row that calls these for two ranks or more; all but kFits only for fitting kinds.
 template <auto kFits, auto kRounds, auto kEdges, auto kStages, auto kCost, auto kChunks>
-Algorithm guarded(std::string_view name, std::string_view summary) {
+Algorithm guarded_algorithm(std::string_view name, std::string_view summary) {
   using Kind = CollectiveKind;
   static constexpr auto kFit = [](Kind kind, int ranks) {
     return ranks == 1 || (ranks > 1 && kFits(kind, ranks));

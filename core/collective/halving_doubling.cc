@@ -146,8 +146,9 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t) {
 }  // namespace halving_doubling
 
 Algorithm halving_doubling_algorithm() {
-  return guarded<halving_doubling::fits, halving_doubling::rounds, halving_doubling::edges,
-                 halving_doubling::stages, halving_doubling::cost, one_chunk>(
+  return guarded_algorithm<halving_doubling::fits, halving_doubling::rounds,
+                           halving_doubling::edges, halving_doubling::stages,
+                           halving_doubling::cost, one_chunk>(
       "halving_doubling", "partners swap halves, then double: fewest bytes, 2 log2 N steps");
 }
 

@@ -38,8 +38,8 @@ constexpr double kIntra100[] = {90, 60, 50, 40, 30, 24, 20, 18};
 constexpr double kInter100[] = {96,   48, 45.1, 42, 40, 30,  24,  22,  20,
                                 17.5, 15, 12,   6,  3,  2.4, 1.2, .24, .12};
 
-constexpr double kMostBelow = 5;   // minimum time: NCCL's time / this
-constexpr int kMostChannels = 16;  // found by a search; connecting them doubles it
+constexpr double kMaxSpeedup = 5;  // minimum time: NCCL's time / this
+constexpr int kMaxChannels = 16;   // found by a search; connecting them doubles it
 constexpr BytesPerSecond kFastestPcie = 64 * kGigabytePerSecond;  // PCIe 5 x16
 constexpr BytesPerSecond kSlowestRdma = 100 * kGigabitPerSecond;  // below it, sockets are assumed
 
@@ -164,7 +164,7 @@ BytesPerSecond carried_inside(const Links& links) {
   return links.inside->bandwidth * (links.nvlink ? 1 : kBesideTheNic);
 }
 
-constexpr double kMostRaised = 2;  // speed inside nodes / across them, of a tree
+constexpr double kMaxTreeRatio = 2;  // speed inside nodes / across them, of a tree
 
 // Returns a tree's speed inside nodes: raised along the list while the links carry it.
 BytesPerSecond raised(std::span<const double> list, BytesPerSecond across, BytesPerSecond carried) {
@@ -172,7 +172,7 @@ BytesPerSecond raised(std::span<const double> list, BytesPerSecond across, Bytes
   for (auto each = list.rbegin(); each != list.rend(); ++each) {
     const BytesPerSecond next = *each * kGigabytePerSecond;
     if (next <= speed * (1 + 1e-9)) continue;
-    if (speed >= kMostRaised * across * (1 - 1e-9) || next > carried * (1 + 1e-9)) break;
+    if (speed >= kMaxTreeRatio * across * (1 - 1e-9) || next > carried * (1 + 1e-9)) break;
     speed = next;
   }
   return speed;
@@ -199,13 +199,13 @@ Graphs graphs_of(const NcclHints& hints, const Shape& shape, const Links& links,
   NcclGraph graph;
   graph.inter = listed(list, links.each);
   int channels =
-      std::clamp(static_cast<int>(links.total * (1 + 1e-9) / graph.inter), 1, kMostChannels);
+      std::clamp(static_cast<int>(links.total * (1 + 1e-9) / graph.inter), 1, kMaxChannels);
 
   // Fast channels are cut in two (ncclTopoDupChannels), but above capability 80 not if more than
   // four are slower than 50 GB/s.
   const double speed = graph.inter / kGigabytePerSecond;
   if (speed >= 25 && !(capability > 80 && speed < 50 && channels > 4) &&
-      2 * channels <= kMostChannels) {
+      2 * channels <= kMaxChannels) {
     channels *= 2;
     graph.inter /= 2;
   }
@@ -231,17 +231,17 @@ Graphs graphs_of(const NcclHints& hints, const Shape& shape, const Links& links,
 
 // Returns connected channels: double those of a search, and again on fast Hopper links.
 int connected_channels(const NcclGraph& graph, const Shape& shape, int capability) {
-  constexpr int kMostConnected = 64;
-  const int channels = std::min(kMostConnected, 2 * static_cast<int>(graph.channels));
+  constexpr int kMaxConnected = 64;
+  const int channels = std::min(kMaxConnected, 2 * static_cast<int>(graph.channels));
   const bool again = capability >= 90 && shape.nodes > 1 && graph.intra > 45 * kGigabytePerSecond &&
                      graph.channels < 16;
-  return again ? std::min(kMostConnected, 2 * channels) : channels;
+  return again ? std::min(kMaxConnected, 2 * channels) : channels;
 }
 
 // Returns the graph of a summing switch: each GPU heads a channel.
 NcclGraph nvls_graph(const Cluster& cluster, NcclGraph graph, const Shape& shape,
                      const Links& links, int capability) {
-  const int heads = std::min(shape.each, kMostChannels);
+  const int heads = std::min(shape.each, kMaxChannels);
   if (shape.nodes > 1) {
     // All heads use the node's NICs: the search lowers the speed until they fit.
     graph.channels = std::max<double>(graph.channels, heads);
@@ -283,14 +283,14 @@ NcclTopology topology_of(const Cluster& cluster, const Groups& groups, const Sha
 // Returns the channels that NCCL lays through the group's NICs or inside a node. Those of a fast
 // NIC are cut in two; between one and two the number is fractional, so that the time is continuous.
 double driving_channels(const Cluster& cluster, const Shape& shape, const Links& links) {
-  if (shape.nodes == 1) return kMostChannels;
+  if (shape.nodes == 1) return kMaxChannels;
   constexpr BytesPerSecond kCut = 25 * kGigabytePerSecond;
   const Tier& outside = inter_tier(cluster);
   const int nics = links.inside != nullptr ? outside.nics : 1;
   const bool cut_in_two = nics <= 4 || capability_of(cluster) <= 80;
   const double each =
       cut_in_two ? std::clamp(outside.narrower() / outside.nics / kCut, 1.0, 2.0) : 1;
-  return std::min<double>(kMostChannels, each * nics);
+  return std::min<double>(kMaxChannels, each * nics);
 }
 
 // Returns the latency of a message between ranks of different nodes, 0 inside one. Ranks above the
@@ -379,7 +379,7 @@ NcclTopology filled_topology(const Cluster& whole, const Groups& groups, double 
   }
   // A tree is bound by the ports' rate in one direction, or by the links inside.
   const BytesPerSecond raised_total =
-      shape.nodes > 1 ? std::max(total, std::min(kMostRaised * total, carried_inside(links)))
+      shape.nodes > 1 ? std::max(total, std::min(kMaxTreeRatio * total, carried_inside(links)))
                       : total;
   const bool own = said.ring.channels != guess.ring.channels;
   const double channels = own ? said.ring.channels : driving_channels(cluster, shape, links);
@@ -392,7 +392,7 @@ NcclTopology filled_topology(const Cluster& whole, const Groups& groups, double 
   t.tree = filling(said.tree, channels, raised_total * share(&Graphs::tree, &NcclGraph::intra),
                    total * share(&Graphs::tree, &NcclGraph::inter));
   if (t.nvswitch) {
-    const int heads = std::min(shape.each, kMostChannels);
+    const int heads = std::min(shape.each, kMaxChannels);
     const BytesPerSecond switched =
         shape.nodes > 1 ? std::min(out, links.each * heads) : links.inside->bandwidth / 2;
     t.nvls = filling(said.ring, heads, switched, switched);
@@ -599,7 +599,7 @@ struct NcclCostModel::Known {
     CollectiveTime answer{.time = std::numeric_limits<double>::infinity(),
                           .spread = prior.spread,
                           .measured = false,
-                          .stretch = 1};
+                          .link_slowdown = 1};
     const double stretch = std::exp(prior.bias);
     for (std::size_t a = 0; a < kNcclAlgorithms; ++a) {
       for (std::size_t p = 0; p < kNcclProtocols; ++p) {
@@ -612,11 +612,11 @@ struct NcclCostModel::Known {
           likely = std::max(stretch * (sheet->time + overhead) - overhead,
                             here->time + (stretch - 1) * (here->latency + overhead));
         }
-        const Seconds known = std::max({here->floor, here->time / kMostBelow, likely});
+        const Seconds known = std::max({here->floor, here->time / kMaxSpeedup, likely});
         const Seconds time = std::max(across + known, first + here->floor);
         if (time >= answer.time) continue;
         answer.time = time;
-        answer.stretch = promised ? (likely + overhead) / (here->time + overhead) : stretch;
+        answer.link_slowdown = promised ? (likely + overhead) / (here->time + overhead) : stretch;
         answer.spread = spread_of(prior, (here->time - here->latency) / time);
       }
     }
@@ -647,10 +647,10 @@ NcclCostModel::~NcclCostModel() = default;
 std::optional<CollectiveTime> NcclCostModel::time(const Collective& collective) const {
   if (!collective.nccl || collective.groups.size < 2) return std::nullopt;
   const auto bytes = std::max(1.0, static_cast<double>(collective.bytes()));
-  return known(collective).likely(bytes, cluster_.collective_overhead);
+  return find_known(collective).likely(bytes, cluster_.collective_overhead);
 }
 
-const NcclCostModel::Known& NcclCostModel::known(const Collective& collective) const {
+const NcclCostModel::Known& NcclCostModel::find_known(const Collective& collective) const {
   const std::lock_guard<std::mutex> guard(lock_);
   for (const auto& each : known_) {
     if (each->kind == collective.kind && each->groups == collective.groups) return *each;

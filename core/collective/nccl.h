@@ -59,7 +59,7 @@ class NcclCostModel {
 
  private:
   struct Known;
-  const Known& known(const Collective& collective) const;
+  const Known& find_known(const Collective& collective) const;
   const Cluster& cluster_;
   mutable std::mutex lock_;
   mutable std::vector<std::unique_ptr<const Known>> known_;

@@ -67,7 +67,7 @@ constexpr std::array<ByAlgorithm, 3> kStepLatency = {{
 
 // Caps by generation (Volta, Ampere, Hopper, Blackwell) and number of nodes (1, 2, more).
 using Caps = std::array<std::array<double, 3>, 4>;
-constexpr Caps kMostLl = {{{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}}};
+constexpr Caps kMaxLl = {{{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}}};
 constexpr Caps kRingLl128 = {{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {73.4, 34.6, 73.4}}};
 constexpr Caps kTreeLl128 = {{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}, {55.6, 31.67, 20}}};
 constexpr Caps kTreeSimple = {
@@ -101,7 +101,7 @@ std::size_t node_column(const NcclTopology& t) {
 double most_ll(const NcclTopology& t) {
   // Over several nodes the CPU decides, not the GPU.
   const std::size_t row = t.nodes == 1 ? generation(t) : t.cpu == NcclHints::Cpu::kAmd ? 1 : 0;
-  return kMostLl[row][node_column(t)];
+  return kMaxLl[row][node_column(t)];
 }
 
 // Returns the overhead of posting to the NIC.

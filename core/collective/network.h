@@ -84,8 +84,8 @@ class Network {
   std::shared_ptr<fabric::Ways> ways_;
   std::shared_ptr<fabric::Ways> hops_;  // if hops cost time
   int parts_ = 1;
-  int fabric_tier_ = kMostTiers;  // its ports are the hosts' ports
-  int first_lane_ = -1;           // up and down, lane by lane, node by node
+  int fabric_tier_ = kMaxTiers;  // its ports are the hosts' ports
+  int first_lane_ = -1;          // up and down, lane by lane, node by node
   int first_in_fabric_ = 1 << 30;
   std::vector<std::size_t> kept_;  // by link after first_in_fabric_: its index in the fabric
   std::vector<int> link_of_;       // by index in the fabric: link id; -1: never full

@@ -110,7 +110,8 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t elements) {
 }  // namespace ring
 
 Algorithm ring_algorithm() {
-  return guarded<ring::fits, ring::rounds, ring::edges, ring::stages, ring::cost, ring::chunks>(
+  return guarded_algorithm<ring::fits, ring::rounds, ring::edges, ring::stages, ring::cost,
+                           ring::chunks>(
       "ring", "each member passes shards to the next: fewest bytes, 2(N-1) steps");
 }
 

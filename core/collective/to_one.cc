@@ -51,8 +51,8 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t) {
 }  // namespace to_one
 
 Algorithm to_one_algorithm() {
-  return guarded<to_one::fits, to_one::rounds, to_one::edges, to_one::stages, to_one::cost,
-                 one_chunk>(
+  return guarded_algorithm<to_one::fits, to_one::rounds, to_one::edges, to_one::stages,
+                           to_one::cost, one_chunk>(
       "to_one", "all send to member 0, which sums and sends back: 2 steps, one busy port");
 }
 

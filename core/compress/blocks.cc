@@ -12,10 +12,10 @@ namespace {
 constexpr std::int64_t kBlock = 128;
 constexpr Bytes kScaleBytes = sizeof(float);
 
-// Whole numbers from -kMost to kMost.
-template <int kMost>
+// Whole numbers from -kMax to kMax.
+template <int kMax>
 struct Whole {
-  static constexpr float kLargest = kMost;
+  static constexpr float kLargest = kMax;
 
   static std::uint8_t code(float value) {
     const float whole = std::nearbyint(std::clamp(value, -kLargest, kLargest));

@@ -36,7 +36,7 @@ struct LowRankSizes {
   double p_flops = 0, p_moved = 0;
   double q_flops = 0, q_moved = 0;
 
-  std::int64_t sent() const { return whole + p + q; }
+  std::int64_t sent_elements() const { return whole + p + q; }
 };
 LowRankSizes low_rank_sizes(std::span<const LowRank> gradients);
 

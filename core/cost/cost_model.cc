@@ -300,7 +300,7 @@ std::optional<double> tree_factor(const MeasuredCostModel& model) {
 }
 
 double spread_of(const Support& support) {
-  constexpr double kLeast = 0.004;  // closer repetitions do not make a measurement more exact
+  constexpr double kMin = 0.004;  // closer repetitions do not make a measurement more exact
   constexpr double kSize = 0.1;
   constexpr double kNodes = 0.06;
   const double gpus = support.inside ? 0.15 : 0.06;
@@ -308,7 +308,7 @@ double spread_of(const Support& support) {
   constexpr double kUnshown = 0.7;
   constexpr double kOtherKind = 0.07;
   const auto square = [](double part) { return part * part; };
-  double sum = square(kLeast) + square(support.table) + square(kSize * support.sizes) +
+  double sum = square(kMin) + square(support.table) + square(kSize * support.sizes) +
                square(kNodes * support.nodes) + square(gpus * support.gpus) +
                square(kPaths * support.paths) + square(kUnshown) * support.unshown;
   if (support.other_kind) sum += square(kOtherKind);

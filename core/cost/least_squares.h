@@ -24,7 +24,7 @@ std::pair<std::array<double, N>, double> least_squares(const Residuals& residual
   constexpr int kRounds = 60;
   constexpr int kTries = 8;
   constexpr double kStep = 1e-6;
-  constexpr double kMost = 2;
+  constexpr double kMax = 2;
   using Small = Eigen::Matrix<double, N, N>;
   using Vector = Eigen::Matrix<double, N, 1>;
   std::array<double, N> x = start;
@@ -53,7 +53,7 @@ std::pair<std::array<double, N>, double> least_squares(const Residuals& residual
       const Vector step = -damped_square.ldlt().solve(gradient);
       auto moved = x;
       for (std::size_t i = 0; i < N; ++i) {
-        moved[i] += std::fmin(std::fmax(step[static_cast<Eigen::Index>(i)], -kMost), kMost);
+        moved[i] += std::fmin(std::fmax(step[static_cast<Eigen::Index>(i)], -kMax), kMax);
       }
       residuals(moved, there.data());
       const double sum = there.squaredNorm();

@@ -228,7 +228,7 @@ StepPath PathChoice::operator()(double bytes) const {
 
 std::vector<std::pair<StepPath, double>> PathChoice::shares(double bytes) const {
   constexpr double kSharp = 10;  // a tenth more time makes a path less likely by e
-  constexpr double kLeastShare = 0.01;
+  constexpr double kMinShare = 0.01;
   const Seconds least = collective::nccl_choice(topology_, table_, kind_, bytes).time;
   std::vector<std::pair<StepPath, double>> list;
   double sum = 0;
@@ -239,7 +239,7 @@ std::vector<std::pair<StepPath, double>> PathChoice::shares(double bytes) const 
     const auto time = collective::nccl_time(topology_, table_, kind_, pick, bytes);
     if (!time) continue;
     const double share = std::pow(least / *time, kSharp);
-    if (share < kLeastShare) continue;
+    if (share < kMinShare) continue;
     list.emplace_back(path, share);
     sum += share;
   }

@@ -36,8 +36,8 @@ Extent extent_of(const FatTree& tree) {
 }
 
 void expect_tree(const FatTree& tree) {
-  if (tree.down.empty() || tree.down.size() > kMostLevels) {
-    throw InputError("expected 1 to " + std::to_string(kMostLevels) + " levels");
+  if (tree.down.empty() || tree.down.size() > kMaxLevels) {
+    throw InputError("expected 1 to " + std::to_string(kMaxLevels) + " levels");
   }
   if (tree.up[0] != 1 || tree.cables[0] != 1) {
     throw InputError("a node is plugged into one leaf here; kind rail has several");
@@ -45,8 +45,8 @@ void expect_tree(const FatTree& tree) {
   expect_buildable(extent_of(tree));
 }
 
-constexpr std::array<const char*, kMostLevels> kLevels{"leaf", "spine", "core",
-                                                       "top",  "fifth", "sixth"};
+constexpr std::array<const char*, kMaxLevels> kLevels{"leaf", "spine", "core",
+                                                      "top",  "fifth", "sixth"};
 
 constexpr std::string_view kSimAi =
     "SimAI, astra-sim-alibabacloud/inputs/topo/gen_Topo_Template.py, its template of that name";
@@ -108,12 +108,12 @@ constexpr std::array kKnown{
 }  // namespace
 
 void expect_buildable(const Extent& extent) {
-  if (extent.nodes > kMostNodes) throw InputError("more than 2^17 nodes");
-  if (extent.switches > kMostSwitches) {
-    throw InputError("more than " + std::to_string(kMostSwitches) + " switches");
+  if (extent.nodes > kMaxNodes) throw InputError("more than 2^17 nodes");
+  if (extent.switches > kMaxSwitches) {
+    throw InputError("more than " + std::to_string(kMaxSwitches) + " switches");
   }
-  if (extent.links > kMostLinks) {
-    throw InputError("more than " + std::to_string(kMostLinks) + " links");
+  if (extent.links > kMaxLinks) {
+    throw InputError("more than " + std::to_string(kMaxLinks) + " links");
   }
 }
 
@@ -235,8 +235,8 @@ Topology dragonfly(const Dragonfly& shape) {
 }
 
 Topology torus(const std::vector<int>& sizes, BytesPerSecond speed) {
-  if (sizes.empty() || sizes.size() > kMostLevels) {
-    throw InputError("expected 1 to " + std::to_string(kMostLevels) + " dimensions");
+  if (sizes.empty() || sizes.size() > kMaxLevels) {
+    throw InputError("expected 1 to " + std::to_string(kMaxLevels) + " dimensions");
   }
   double places = 1;
   for (const int size : sizes) places *= size;
@@ -310,8 +310,8 @@ int ways_at_a_tie(const Topology& topology) {
   return 1;
 }
 
-std::vector<int> placed(const Topology& topology, int nodes, Placement how, std::uint64_t seed,
-                        const std::vector<int>& taken) {
+std::vector<int> place_nodes(const Topology& topology, int nodes, Placement how, std::uint64_t seed,
+                             const std::vector<int>& taken) {
   std::vector<int> order(at(topology.all_nodes()));
   std::iota(order.begin(), order.end(), 0);
   const std::set<int> others(taken.begin(), taken.end());

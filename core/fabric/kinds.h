@@ -15,10 +15,10 @@ namespace syncline::fabric {
 
 // Limits of a fabric, and its extent, known before it is built. expect_buildable throws InputError
 // above the limits.
-inline constexpr int kMostNodes = 1 << 17;
-inline constexpr int kMostSwitches = 1 << 13;  // ways are found for all pairs of them
-inline constexpr int kMostLinks = 1 << 20;
-inline constexpr std::size_t kMostLevels = 6;  // of a tree; dimensions of a torus
+inline constexpr int kMaxNodes = 1 << 17;
+inline constexpr int kMaxSwitches = 1 << 13;  // ways are found for all pairs of them
+inline constexpr int kMaxLinks = 1 << 20;
+inline constexpr std::size_t kMaxLevels = 6;  // of a tree; dimensions of a torus
 struct Extent {
   double nodes = 0;
   double switches = 0;
@@ -71,8 +71,8 @@ std::vector<double> sum_upwards(const Topology& topology, std::vector<double> ow
 
 // Choice of a job's nodes on the fabric: the first ones, leaf by leaf in turn, or drawn.
 enum class Placement { kPacked, kSpread, kScattered };
-std::vector<int> placed(const Topology& topology, int nodes, Placement how, std::uint64_t seed,
-                        const std::vector<int>& taken = {});  // by other jobs
+std::vector<int> place_nodes(const Topology& topology, int nodes, Placement how, std::uint64_t seed,
+                             const std::vector<int>& taken = {});  // by other jobs
 
 // Multiplies the capacity of links of a name: one link ("leaf3-spine1") in both directions, a sort
 // ("spine"), or all of a switch. Returns their number.

@@ -28,7 +28,7 @@ void take_all_nodes(Topology& topology) {
   std::iota(topology.nodes.begin(), topology.nodes.end(), 0);
 }
 
-Topology pooled(const Topology& topology) {
+Topology merge_pools(const Topology& topology) {
   Topology out = topology;
   out.switches.clear();
   out.links.clear();

@@ -68,7 +68,7 @@ void join(Topology& topology, const FabricLink& link);
 void take_all_nodes(Topology& topology);
 
 // Returns the topology with one switch per pool, and parallel links as one of their sum.
-Topology pooled(const Topology& topology);
+Topology merge_pools(const Topology& topology);
 
 // Returns the largest n such that every group of n consecutive nodes of the job shares a leaf.
 int nodes_at_a_leaf(const Topology& topology);

@@ -17,7 +17,7 @@ std::vector<int> registered_order(const std::vector<Tensor>& tensors) {
   return order;
 }
 
-std::vector<std::vector<int>> tensors_apart(const Workload& workload) {
+std::vector<std::vector<int>> separate_tensors(const Workload& workload) {
   std::map<std::pair<int, bool>, std::vector<int>> apart;
   for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
     const Tensor& tensor = workload.tensors[t];
@@ -33,7 +33,7 @@ Seconds backward_time(const Workload& workload) {
                          [](Seconds sum, const Tensor& tensor) { return sum + tensor.backward; });
 }
 
-Workload stretched(Workload workload, double factor) {
+Workload scale_computation(Workload workload, double factor) {
   workload.forward *= factor;
   workload.update *= factor;
   for (auto& tensor : workload.tensors) tensor.backward *= factor;

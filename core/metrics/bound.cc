@@ -44,7 +44,7 @@ ModelWork model_work(const plan::Plan& plan) {
   ModelWork work;
   int updates = 0;
   work.awaits = plan::crosses_steps(plan);
-  work.overhead = plan::ahead_of_forward(plan);
+  work.overhead = plan::time_before_forward(plan);
   work.forward = work.overhead;
   for (const auto& op : plan.ops) {
     work.all += held_up(plan, op);
@@ -261,7 +261,7 @@ Seconds lower_bound(const plan::Plan& plan, const Workload& workload,
   std::vector<Seconds> busy(links.size(), 0.0);  // of each link, by that load
   Seconds first_latency = 0;
   bool first = true;
-  for (const auto& piece : pieces_of(plan, workload, work, plan.stretch)) {
+  for (const auto& piece : pieces_of(plan, workload, work, plan.compute_slowdown)) {
     const Demand& demand = demands.buckets[piece.bucket];
     if (demand.payloads.empty()) continue;
     first_latency = first ? demand.first_latency : std::min(first_latency, demand.first_latency);

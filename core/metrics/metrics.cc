@@ -67,7 +67,7 @@ double busiest_sender(const plan::Plan& plan, collective::CostCache& cache) {
   double most = 0;
   for (int rank = 0; rank < plan.ranks; ++rank) {
     double sent = 0;
-    for (const auto& [cost, bytes] : payloads) sent += cost->sent(rank) * bytes;
+    for (const auto& [cost, bytes] : payloads) sent += cost->payloads_sent(rank) * bytes;
     most = std::max(most, sent);
   }
   return most;
@@ -105,15 +105,15 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
     if (plan.role_of(op.stream) != role) continue;
     const Account account = account_of(plan, op);
     if (account == Account::kModel) metrics.compute += span.end - span.begin;
-    if (account == Account::kHandling) metrics.handling += span.end - span.begin;
+    if (account == Account::kHandling) metrics.comm_overhead += span.end - span.begin;
     if (account == Account::kCommunication) busy.emplace_back(span.begin, span.end);
   }
   std::sort(busy.begin(), busy.end());
   metrics.compute /= steps;
   metrics.communication = covered(busy) / steps;
   const Seconds rest = std::max(0.0, metrics.step_time - metrics.compute);
-  metrics.handling = std::min(metrics.handling / steps, rest);
-  metrics.exposed = rest - metrics.handling;
+  metrics.comm_overhead = std::min(metrics.comm_overhead / steps, rest);
+  metrics.exposed = rest - metrics.comm_overhead;
   // Sums of the same durations in another order differ by an ulp or two: no exposed time.
   if (metrics.exposed < 1e-12 * metrics.step_time) metrics.exposed = 0;
   const int replicas = plan.ranks / workload.parallel.model_ranks();
@@ -132,7 +132,7 @@ Metrics mean_of(const std::vector<std::pair<Metrics, double>>& phases,
   Metrics mean;
   for (const auto figure :
        {&Metrics::step_time, &Metrics::compute, &Metrics::communication, &Metrics::exposed,
-        &Metrics::handling, &Metrics::collectives, &Metrics::bytes_on_wire}) {
+        &Metrics::comm_overhead, &Metrics::collectives, &Metrics::bytes_on_wire}) {
     double steps = 0;
     for (const auto& [metrics, own] : phases) {
       steps += own;

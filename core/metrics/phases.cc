@@ -18,7 +18,7 @@ void set_periods(const Job& job, run::ExecutorTraits executor, TrainingStretch& 
     phase.periods = 2 * phase.warmup;
   }
   // Jobs with steps of different length meet at another moment in each step.
-  if (!executor.closed_form && executor.company) {
+  if (!executor.closed_form && executor.shares_fabric) {
     constexpr int kMetSteps = 8;
     phase.periods = std::max(phase.periods, phase.warmup + kMetSteps);
   }

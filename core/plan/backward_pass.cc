@@ -37,7 +37,7 @@ std::vector<OpId> BackwardPass::run() {
     const std::size_t b = in_turn(turn);
     for (; reached <= b; ++reached) {
       const int last = bucket(begin_ + reached).ready;
-      if (next_ <= last) pass_to(last, awaited(turn, done));
+      if (next_ <= last) pass_to(last, awaited_operations(turn, done));
       ready[reached] =
           urgent ? build_.prepare(begin_ + reached, exchanges[reached], segment_) : segment_;
     }
@@ -58,15 +58,15 @@ void BackwardPass::find_parameters_again() {
   // A unit's parameters are needed from the end of the previous unit on.
   int needed = 0;
   for (std::size_t b = 0; b < communication_.gradients.size(); ++b) {
-    const Exchange& exchange = communication_.gradients[b];
-    if (!exchange.again.empty()) gathers_.push_back({begin_ + b, &exchange.again, 0, needed});
+    const BucketExchange& exchange = communication_.gradients[b];
+    if (!exchange.regather.empty()) gathers_.push_back({begin_ + b, &exchange.regather, 0, needed});
     needed = std::min(bucket(begin_ + b).ready + 1, static_cast<int>(asked_.size()) - 1);
   }
   const auto& apart = communication_.parameters;
   const std::size_t first = build_.plan.buckets.size() - apart.size();
   for (std::size_t g = 0; g < apart.size(); ++g) {
-    if (apart[g].again.empty()) continue;
-    gathers_.push_back({first + g, &apart[g].again, 0, apart[g].needed});
+    if (apart[g].regather.empty()) continue;
+    gathers_.push_back({first + g, &apart[g].regather, 0, apart[g].needed});
   }
   std::ranges::stable_sort(gathers_, {}, &Gather::needed);
   for (std::size_t g = 0; g < gathers_.size(); ++g) {
@@ -92,7 +92,8 @@ void BackwardPass::find_fetches(const std::vector<OpId>& fetched) {
 }
 
 // Returns the earlier turns' exchanges that must be over before the pass goes on in a turn.
-std::vector<OpId> BackwardPass::awaited(std::size_t turn, const std::vector<OpId>& done) {
+std::vector<OpId> BackwardPass::awaited_operations(std::size_t turn,
+                                                   const std::vector<OpId>& done) {
   std::vector<OpId> after;
   if (build_.plan.ranks == 1) return after;
   const auto in_flight = index(communication_.in_flight);
@@ -132,7 +133,7 @@ void BackwardPass::gather(std::vector<OpId>& after) {
   for (const std::size_t g : needed_[index(next_)]) after.push_back(gathers_[g].op);
 }
 
-OpId BackwardPass::reduce(std::size_t number, const Exchange& exchange, std::size_t place,
+OpId BackwardPass::reduce(std::size_t number, const BucketExchange& exchange, std::size_t place,
                           std::vector<OpId> after, bool prepare) {
   if (build_.plan.ranks == 1) return after.front();
   if (prepare) after.front() = build_.prepare(number, exchange, after.front());
@@ -142,7 +143,7 @@ OpId BackwardPass::reduce(std::size_t number, const Exchange& exchange, std::siz
 
 // Returns the tick that releases an exchange: by the clock, or by the rest of the cycle once it is
 // ready.
-OpId BackwardPass::tick(const Exchange& exchange, OpId ready) {
+OpId BackwardPass::tick(const BucketExchange& exchange, OpId ready) {
   if (tick_ >= 0 && exchange.release <= tick_time_) return tick_;
   if (build_.tick_stream == 0) build_.tick_stream = build_.plan.streams++;
   const bool by_clock = communication_.by_clock;

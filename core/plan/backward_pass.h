@@ -43,12 +43,12 @@ class BackwardPass {
   void find_parameters_again();
   void find_fetches(const std::vector<OpId>& fetched);
   bool cuts(int tensor) const;
-  std::vector<OpId> awaited(std::size_t turn, const std::vector<OpId>& done);
+  std::vector<OpId> awaited_operations(std::size_t turn, const std::vector<OpId>& done);
   void pass_to(int ready, std::vector<OpId> after);
   void gather(std::vector<OpId>& after);
-  OpId reduce(std::size_t number, const Exchange& exchange, std::size_t place,
+  OpId reduce(std::size_t number, const BucketExchange& exchange, std::size_t place,
               std::vector<OpId> after, bool prepare);
-  OpId tick(const Exchange& exchange, OpId ready);
+  OpId tick(const BucketExchange& exchange, OpId ready);
 
   Builder& build_;
   const Workload& workload_;

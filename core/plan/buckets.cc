@@ -50,9 +50,11 @@ OnWire on_wire(const compress::Codec* codec, const Tensor& tensor) {
 // last of all.
 int arrives_with(int tensor, const Strategy& strategy, int last) {
   if (strategy.after_passes) return last;
-  if (strategy.pieces.empty()) return tensor;
-  const auto end = std::ranges::lower_bound(strategy.pieces, tensor);
-  return end == strategy.pieces.end() ? last : static_cast<int>(std::min<std::int64_t>(*end, last));
+  if (strategy.graph_segments.empty()) return tensor;
+  const auto end = std::ranges::lower_bound(strategy.graph_segments, tensor);
+  return end == strategy.graph_segments.end()
+             ? last
+             : static_cast<int>(std::min<std::int64_t>(*end, last));
 }
 
 // Returns each gradient's ready time from the step's begin. It includes encoding, which ticks do
@@ -91,7 +93,7 @@ std::vector<std::vector<int>> merged_by_cost(const Workload& workload, const Clu
   };
   const auto cost = [&](Bytes bytes) {
     Seconds sum = 0;
-    for (const Leg& leg : route(bytes)) sum += cache.time(leg.collective);
+    for (const RouteStep& leg : route(bytes)) sum += cache.time(leg.collective);
     return sum;
   };
   const auto all = ready_times(workload, cluster, strategy, codec);
@@ -371,7 +373,7 @@ std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& str
 void factor_whole(Bucket& bucket, const compress::Codec* codec, const Compression& compression) {
   bucket.codec = codec;
   bucket.factors = {compress::square_of(bucket.elements, compression.rank)};
-  bucket.kept = compress::low_rank_sizes(bucket.factors).sent();
+  bucket.kept = compress::low_rank_sizes(bucket.factors).sent_elements();
 }
 
 void compress(Bucket& bucket, const compress::Codec* codec, const Compression& compression,
@@ -390,7 +392,7 @@ void compress(Bucket& bucket, const compress::Codec* codec, const Compression& c
     const auto sizes = compress::low_rank_sizes(bucket.factors);
     if (sizes.matrices == 0) return;
     bucket.codec = codec;
-    bucket.kept = sizes.sent();
+    bucket.kept = sizes.sent_elements();
     return;
   }
   const Tensor& first_tensor = workload.tensors[index(bucket.tensors.front())];

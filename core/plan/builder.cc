@@ -29,7 +29,7 @@ StreamId Builder::stream_of(std::size_t bucket) const {
   return 1 + static_cast<StreamId>(bucket % index(communication_.streams));
 }
 
-OpId Builder::prepare(std::size_t bucket, const Exchange& exchange, OpId ready) {
+OpId Builder::prepare(std::size_t bucket, const BucketExchange& exchange, OpId ready) {
   const auto number = static_cast<int>(bucket);
   if (exchange.copy_in > 0) {
     ready = add(kComputeStream, Busy{Busy::Reason::kCopyIn, exchange.copy_in, number});
@@ -44,7 +44,7 @@ OpId Builder::send(std::size_t bucket, const Route& route, StreamId stream,
                    std::vector<OpId> after) {
   OpId last = after.empty() ? OpId{-1} : after.back();
   bool first = true;
-  for (const Leg& leg : route) {
+  for (const RouteStep& leg : route) {
     if (leg.last_micro_batch && !last_micro_batch) continue;
     const bool follows = !std::exchange(first, false);
     // Between the legs of a route the host waits as it does after the last one.
@@ -68,7 +68,7 @@ OpId Builder::gather(std::size_t bucket, const Route& route, StreamId stream,
   return sent;
 }
 
-OpId Builder::receive(std::size_t bucket, const Exchange& exchange, OpId last) {
+OpId Builder::receive(std::size_t bucket, const BucketExchange& exchange, OpId last) {
   if (plan.ranks == 1) return last;
   const StreamId stream = plan.ops[index(last)].stream;
   if (plan.buckets[bucket].codec != nullptr) {
@@ -78,7 +78,7 @@ OpId Builder::receive(std::size_t bucket, const Exchange& exchange, OpId last) {
   return last;
 }
 
-OpId Builder::copy_out(std::size_t bucket, const Exchange& exchange, OpId arrived) {
+OpId Builder::copy_out(std::size_t bucket, const BucketExchange& exchange, OpId arrived) {
   if (exchange.copy_out <= 0) return arrived;
   const Busy copy{Busy::Reason::kCopyOut, exchange.copy_out, static_cast<int>(bucket)};
   return add(kComputeStream, copy, {arrived});

@@ -42,7 +42,7 @@ class Builder {
 
   // Adds a bucket's work on the compute stream before it is sent. Returns its last operation, or
   // `ready` without any.
-  OpId prepare(std::size_t bucket, const Exchange& exchange, OpId ready);
+  OpId prepare(std::size_t bucket, const BucketExchange& exchange, OpId ready);
 
   // Adds the collectives one after the other, from that stream on, once all of `after` is done.
   // Returns the last one, or the last of `after` without any.
@@ -53,10 +53,10 @@ class Builder {
 
   // Adds the work after a bucket's last collective on its stream. Returns the operation that
   // completes the bucket.
-  OpId receive(std::size_t bucket, const Exchange& exchange, OpId last);
+  OpId receive(std::size_t bucket, const BucketExchange& exchange, OpId last);
 
   // Adds the copy out of the bucket on the compute stream. Returns it, or `arrived` without a copy.
-  OpId copy_out(std::size_t bucket, const Exchange& exchange, OpId arrived);
+  OpId copy_out(std::size_t bucket, const BucketExchange& exchange, OpId arrived);
 
   // Adds the host's own delay before the update, if one was measured, once all of `after` is done.
   void host_gap(std::vector<OpId> after);

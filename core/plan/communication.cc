@@ -54,7 +54,7 @@ std::vector<char> in_groups(const Workload& workload, const std::vector<std::vec
 void split(Communication& communication, const Workload& workload, const Cluster& cluster,
            const Strategy& strategy, const std::vector<char>& gathered_apart) {
   const bool apart = !communication.parameters.empty();
-  for (Exchange& exchange : communication.gradients) {
+  for (BucketExchange& exchange : communication.gradients) {
     const Bucket& bucket = exchange.bucket;
     const bool selected = bucket.codec != nullptr && bucket.codec->sparse;
     const bool factored = bucket.codec != nullptr && bucket.codec->low_rank;
@@ -71,7 +71,7 @@ void split(Communication& communication, const Workload& workload, const Cluster
     // The last unit is the root; its parameters are never resharded.
     const bool root = &exchange == &communication.gradients.back();
     if (strategy.regather && !root)
-      exchange.again = gather_of(bucket, workload, cluster, strategy, true);
+      exchange.regather = gather_of(bucket, workload, cluster, strategy, true);
   }
 }
 
@@ -80,12 +80,12 @@ void gather_apart(Communication& communication, const Workload& workload, const 
                   const Strategy& strategy) {
   const auto kept = in_groups(workload, strategy.gather_groups, index(strategy.traits.kept_groups));
   for (const Bucket& bucket : gather_buckets(workload, strategy, strategy.gather_groups)) {
-    Exchange& exchange = communication.parameters.emplace_back();
+    BucketExchange& exchange = communication.parameters.emplace_back();
     exchange.bucket = bucket;
     exchange.gather = gather_of(bucket, workload, cluster, strategy, false);
     exchange.needed = std::ranges::min(bucket.tensors);
     const bool again = strategy.regather && kept[index(exchange.needed)] == 0;
-    if (again) exchange.again = gather_of(bucket, workload, cluster, strategy, true);
+    if (again) exchange.regather = gather_of(bucket, workload, cluster, strategy, true);
   }
   if (!strategy.traits.buckets.in_turn) return;
   int needed = std::numeric_limits<int>::max();
@@ -151,7 +151,7 @@ std::vector<int> urgent_order(const Communication& communication, const Workload
   std::vector<Urgent> items;
   Seconds clock = 0;
   int next = 0;
-  for (const Exchange& exchange : communication.gradients) {
+  for (const BucketExchange& exchange : communication.gradients) {
     for (; next <= exchange.bucket.ready; ++next) {
       clock += workload.tensors[index(next)].backward;
     }
@@ -159,7 +159,7 @@ std::vector<int> urgent_order(const Communication& communication, const Workload
     // The parameters that the forward pass needs first became ready last.
     const Seconds wait = exchange.release < 0 ? 0 : exchange.release - exchange.expected;
     Urgent item{clock + wait, -exchange.bucket.ready, 0, exchange.bucket.bytes};
-    for (const Leg& leg : exchange.reduce) item.duration += cache.time(leg.collective);
+    for (const RouteStep& leg : exchange.reduce) item.duration += cache.time(leg.collective);
     items.push_back(item);
   }
   return urgent_first(items, strategy.credit);
@@ -189,7 +189,7 @@ Communication communication_of(const Workload& workload, const Cluster& cluster,
     communication.gradients.push_back(
         exchange_of(std::move(gradients.buckets[b]), workload, cluster, strategy));
     if (gradients.releases.empty()) continue;
-    Exchange& exchange = communication.gradients[b];
+    BucketExchange& exchange = communication.gradients[b];
     std::tie(exchange.release, exchange.expected) = gradients.releases[b];
   }
   const int holders = cluster.ranks() > 1 ? shard_ranks(strategy, cluster.ranks()) : 1;
@@ -223,9 +223,9 @@ Communication local_communication(const Workload& workload, const Cluster& clust
   return communication;
 }
 
-std::vector<std::vector<Exchange>> averaged_parameters(const Workload& workload,
-                                                       const Cluster& cluster,
-                                                       const Strategy& strategy) {
+std::vector<std::vector<BucketExchange>> averaged_parameters(const Workload& workload,
+                                                             const Cluster& cluster,
+                                                             const Strategy& strategy) {
   // If gradients are exchanged, the fusion is theirs: parameters travel as one, and buffers stay if
   // DDP broadcasts them. An outer step is for parameters only.
   const LocalSgd& local = strategy.local_sgd;
@@ -240,7 +240,7 @@ std::vector<std::vector<Exchange>> averaged_parameters(const Workload& workload,
     return cluster.device.memory > 0 ? bytes / cluster.device.memory : 0;
   };
   const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
-  std::vector<std::vector<Exchange>> fragments;
+  std::vector<std::vector<BucketExchange>> fragments;
   for (auto& buckets : parameter_buckets(workload, fused ? one : strategy.fusion,
                                          fused ? BucketTraits{} : strategy.traits.buckets, buffers,
                                          local.fragments)) {
@@ -251,7 +251,7 @@ std::vector<std::vector<Exchange>> averaged_parameters(const Workload& workload,
       if (first < workload.tensors.size())
         compress(bucket, codec, strategy.compression, workload, 0);
       own.push_back(exchange_of(std::move(bucket), workload, cluster, strategy));
-      Exchange& exchange = own.back();
+      BucketExchange& exchange = own.back();
       exchange.encode *= share;
       exchange.decode *= share;
       exchange.apply = seconds(traffic.apply, exchange.bucket);

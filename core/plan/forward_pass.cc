@@ -36,12 +36,12 @@ void ForwardPass::begin_step() {
   build_.begin_step();
   if (communication_.fetching) return fetching({});
   if (!communication_.cross_step) return whole();
-  for (const Segment& segment : segments()) updated(segment);
+  for (const Segment& segment : segments()) add_updated_segment(segment);
 }
 
 void ForwardPass::again(const std::vector<OpId>& done) {
   if (communication_.fetching) return fetching(done);
-  if (sharded_ && communication_.cross_step) return gathered(done);
+  if (sharded_ && communication_.cross_step) return add_gathering_pass(done);
   build_.compute(Phase::kForward, workload_.forward, 0, -1, done);
 }
 
@@ -57,7 +57,7 @@ void ForwardPass::whole() {
 }
 
 // Adds a segment after the update of its parameters.
-void ForwardPass::updated(const Segment& segment) {
+void ForwardPass::add_updated_segment(const Segment& segment) {
   OpId lead = -1;
   double share = 0;
   for (const auto b : segment.awaited) {
@@ -108,7 +108,7 @@ std::vector<ForwardPass::Segment> ForwardPass::segments() const {
 }
 
 // Adds the pass of a later micro-batch with its gathers, which all start after `begun`.
-void ForwardPass::gathered(const std::vector<OpId>& begun) {
+void ForwardPass::add_gathering_pass(const std::vector<OpId>& begun) {
   const auto list = segments();
   std::vector<std::vector<OpId>> brought(list.size());
   brought.front() = begun;
@@ -127,7 +127,7 @@ void ForwardPass::gathered(const std::vector<OpId>& begun) {
 
 // Gathers one bucket's parameters after `ahead`. Returns the operation that brings them in.
 OpId ForwardPass::gather(std::size_t b, std::size_t place, std::vector<OpId> ahead) {
-  const Exchange& exchange = buckets_.exchange(b);
+  const BucketExchange& exchange = buckets_.exchange(b);
   const std::size_t number = buckets_.in_plan(b);
   const OpId sent =
       build_.gather(number, exchange.gather, build_.stream_of(place), std::move(ahead));
@@ -157,13 +157,13 @@ void ForwardPass::fetching(const std::vector<OpId>& begun) {
     for (const std::size_t f : fetches.needed[here]) after.push_back(fetched_[f]);
     const OpId op =
         build_.compute(Phase::kForward, piece.seconds, piece.first, piece.last, std::move(after));
-    if (first && begins) waits_.push_back({op, awaited_in_place()});
+    if (first && begins) waits_.push_back({op, first_pass_buckets()});
     ahead = {op};
   }
 }
 
 // Returns the buckets that bring parameters after the update and stay in place.
-std::vector<std::size_t> ForwardPass::awaited_in_place() const {
+std::vector<std::size_t> ForwardPass::first_pass_buckets() const {
   std::vector<std::size_t> list;
   for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
     for (const auto b : buckets_.bringing(t)) {

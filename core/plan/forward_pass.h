@@ -47,7 +47,7 @@ class ForwardPass {
   const std::vector<NextStepWait>& waits() const { return waits_; }
 
   // Returns the gathers that the micro-batch's forward pass began, by fetch; -1: none.
-  const std::vector<OpId>& fetched() const { return fetched_; }
+  const std::vector<OpId>& begun_gathers() const { return fetched_; }
 
  private:
   // Layers that begin together, and the buckets that are first needed by the first of them.
@@ -59,10 +59,10 @@ class ForwardPass {
   bool is_gathered(std::size_t b) const { return !buckets_.exchange(b).gather.empty(); }
 
   void whole();
-  void updated(const Segment& segment);
-  void gathered(const std::vector<OpId>& begun);
+  void add_updated_segment(const Segment& segment);
+  void add_gathering_pass(const std::vector<OpId>& begun);
   void fetching(const std::vector<OpId>& begun);
-  std::vector<std::size_t> awaited_in_place() const;
+  std::vector<std::size_t> first_pass_buckets() const;
   void copy_out_of_last_step(const std::vector<std::size_t>& awaited);
   OpId gather(std::size_t b, std::size_t place, std::vector<OpId> ahead);
   OpId fetch(const Fetch& fetch, std::vector<OpId> ahead, bool updated_before);

@@ -22,10 +22,10 @@ int fold_chains(OperatorGraph& graph, const std::vector<std::string>& kinds,
   for (int op = 0; op < graph.size(); ++op) {
     if (!graph.is(op, kinds.front())) continue;
     std::vector<OperatorLink> chain{{-1, op}};
-    while (chain.back().found() && chain.size() < kinds.size()) {
-      chain.push_back(link_to(graph, chain.back().reader, kinds[chain.size()]));
+    while (chain.back().exists() && chain.size() < kinds.size()) {
+      chain.push_back(find_link(graph, chain.back().reader, kinds[chain.size()]));
     }
-    if (!chain.back().found() || !guard(graph.at(chain[guarded].reader))) continue;
+    if (!chain.back().exists() || !guard(graph.at(chain[guarded].reader))) continue;
     for (std::size_t i = 1; i < chain.size(); ++i) {
       graph.fold(chain[i - 1].reader, chain[i].reader, chain[i].value, fused);
     }
@@ -41,8 +41,8 @@ bool always(const Operator&) { return true; }
 // Returns the edge matmul_v2 -> elementwise_add (its first input) if the second input is a bias.
 OperatorLink bias_of(const OperatorGraph& graph, int product) {
   if (graph.at(product).columns == 0) return {};
-  const OperatorLink link = link_to(graph, product, "elementwise_add");
-  if (!link.found()) return {};
+  const OperatorLink link = find_link(graph, product, "elementwise_add");
+  if (!link.exists()) return {};
   const auto& inputs = graph.at(link.reader).inputs;
   const Bytes row = graph.at(product).columns * size_of(graph.at(product).dtype);
   const bool bias = inputs.size() == 2 && inputs[0].value == link.value &&
@@ -76,12 +76,12 @@ int fuse_products(OperatorGraph& graph, std::set<int>& activated) {
   for (int op = 0; op < graph.size(); ++op) {
     if (!graph.is(op, "matmul_v2")) continue;
     const OperatorLink bias = bias_of(graph, op);
-    if (!bias.found()) continue;
+    if (!bias.exists()) continue;
     const std::int64_t columns = graph.at(op).columns;
     const OperatorLink act = epilogue_activation(graph, bias.reader, columns);
     graph.fold(op, bias.reader, bias.value, "fused_gemm_epilogue");
     ++count;
-    if (!act.found()) continue;
+    if (!act.exists()) continue;
     for (const auto& output : graph.at(act.reader).outputs) activated.insert(output.value);
     graph.fold(bias.reader, act.reader, act.value, "fused_gemm_epilogue");
   }
@@ -92,8 +92,8 @@ int fuse_product_gradients(OperatorGraph& graph, const std::set<int>& activated)
   int count = 0;
   for (int op = 0; op < graph.size(); ++op) {
     if (!graph.is(op, "elementwise_add_grad")) continue;
-    const OperatorLink link = link_to(graph, op, "matmul_v2_grad");
-    if (!link.found() || graph.at(link.reader).columns == 0) continue;
+    const OperatorLink link = find_link(graph, op, "matmul_v2_grad");
+    if (!link.exists() || graph.at(link.reader).columns == 0) continue;
     const int product = link.reader;
     const auto& inputs = graph.at(product).inputs;
     const bool behind_fused = std::ranges::any_of(
@@ -102,8 +102,8 @@ int fuse_product_gradients(OperatorGraph& graph, const std::set<int>& activated)
     ++count;
     if (!behind_fused) continue;
     for (const char* gradient : {"relu_grad", "gelu_grad"}) {
-      const OperatorLink act = link_to(graph, product, gradient);
-      if (!act.found()) continue;
+      const OperatorLink act = find_link(graph, product, gradient);
+      if (!act.exists()) continue;
       graph.fold(product, act.reader, act.value, "fused_gemm_epilogue_grad");
       break;
     }
@@ -184,8 +184,8 @@ FusionMatch fuse_relu_depthwise_conv(OperatorGraph& graph, const Workload&) {
       if (!inside) continue;
       // Fused in both directions or neither: half a fusion would leave a gradient without input.
       const OperatorLink back =
-          conv_grad >= 0 ? link_to(graph, conv_grad, "relu_grad") : OperatorLink{};
-      const bool both = back.found() && back.reader == relu_grad;
+          conv_grad >= 0 ? find_link(graph, conv_grad, "relu_grad") : OperatorLink{};
+      const bool both = back.exists() && back.reader == relu_grad;
       if ((conv_grad >= 0 || relu_grad >= 0) && !both) continue;
       const int before = graph.at(relu).inputs.front().value;
       if (both) {

@@ -61,7 +61,7 @@ class LocalPlan {
     if (local_.outer.any()) build_.plan.replicas /= local_.subgroup;
   }
 
-  Plan make(const Plan& step, int period, std::vector<std::vector<Exchange>> fragments) {
+  Plan make(const Plan& step, int period, std::vector<std::vector<BucketExchange>> fragments) {
     build_.plan.steps = period;
     build_.plan.streams = step.streams;
     // Fragments that travel during training must not delay the gradients inside a group.
@@ -115,10 +115,10 @@ class LocalPlan {
   }
 
   // Sends every bucket of the fragment once the host has waited for the computation.
-  void send(std::size_t fragment, const std::vector<Exchange>& exchanges) {
+  void send(std::size_t fragment, const std::vector<BucketExchange>& exchanges) {
     OpId ready = build_.last_computed();
     if (waits()) ready = build_.wait_for_host(host_sync_);
-    for (const Exchange& exchange : exchanges) {
+    for (const BucketExchange& exchange : exchanges) {
       const std::size_t bucket = build_.plan.buckets.size();
       build_.plan.buckets.push_back(exchange.bucket);
       const OpId prepared = build_.prepare(bucket, exchange, ready);
@@ -129,14 +129,14 @@ class LocalPlan {
   }
 
   // Applies the mean or the outer step after the host has waited again.
-  void apply(std::size_t fragment, const std::vector<Exchange>& exchanges) {
+  void apply(std::size_t fragment, const std::vector<BucketExchange>& exchanges) {
     std::vector<OpId> done = std::exchange(arrived_[fragment], {});
     if (waits()) done = {build_.wait_for_host(host_sync_, std::move(done))};
     const auto tensors = static_cast<int>(workload_.tensors.size());
     int first = tensors - 1;
     int last = 0;
     Seconds seconds = 0;
-    for (const Exchange& exchange : exchanges) {
+    for (const BucketExchange& exchange : exchanges) {
       seconds += exchange.apply;
       for (const int tensor : exchange.bucket.tensors) {
         if (tensor >= tensors) continue;  // a buffer
@@ -165,7 +165,7 @@ Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy
                 const TrainingPoint& point, std::int64_t period, bool averaged) {
   const Communication communication = local_communication(workload, cluster, strategy, point);
   const Plan step = local_step(workload, cluster, strategy, communication);
-  std::vector<std::vector<Exchange>> fragments;
+  std::vector<std::vector<BucketExchange>> fragments;
   if (cluster.ranks() > 1 && averaged) fragments = averaged_parameters(workload, cluster, strategy);
   return LocalPlan(workload, cluster, strategy, communication)
       .make(step, static_cast<int>(period), std::move(fragments));

@@ -143,7 +143,7 @@ OperatorList OperatorGraph::finish() && {
   return std::move(list_);
 }
 
-OperatorLink link_to(const OperatorGraph& graph, int op, const std::string& kind) {
+OperatorLink find_link(const OperatorGraph& graph, int op, const std::string& kind) {
   for (const auto& output : graph.at(op).outputs) {
     const int reader = graph.only_reader(output.value);
     if (graph.is(reader, kind)) return {output.value, reader};

@@ -53,11 +53,11 @@ struct OperatorLink {
   int value = -1;
   int reader = -1;
 
-  bool found() const { return reader >= 0; }
+  bool exists() const { return reader >= 0; }
 };
 
 // Returns the first of an operator's outputs with a single reader, if that is of this kind.
-OperatorLink link_to(const OperatorGraph& graph, int op, const std::string& kind);
+OperatorLink find_link(const OperatorGraph& graph, int op, const std::string& kind);
 
 // Returns a reader of `value` that is of this kind, or -1.
 int reader_of_kind(const OperatorGraph& graph, int value, const std::string& kind);

@@ -145,13 +145,14 @@ Communication communication_of_kind(const Workload& whole, const Cluster& cluste
   const bool late = strategy.after_passes;
   const int last = static_cast<int>(whole.tensors.size()) - 1;
   for (auto* list : {&communication.gradients, &communication.parameters}) {
-    for (Exchange& exchange : *list) {
+    for (BucketExchange& exchange : *list) {
       for (int& tensor : exchange.bucket.tensors) tensor = kind.tensors[index(tensor)];
       exchange.bucket.ready = kind.tensors[index(exchange.bucket.ready)];
       if (late && list == &communication.gradients) exchange.bucket.ready = last;
       exchange.needed = kind.tensors[index(exchange.needed)];
-      for (Route* route : {&exchange.reduce, &exchange.gather, &exchange.again}) {
-        for (Leg& leg : *route) place_in_stage(leg.collective, cluster, parallel, stage, step);
+      for (Route* route : {&exchange.reduce, &exchange.gather, &exchange.regather}) {
+        for (RouteStep& leg : *route)
+          place_in_stage(leg.collective, cluster, parallel, stage, step);
       }
     }
   }
@@ -159,7 +160,8 @@ Communication communication_of_kind(const Workload& whole, const Cluster& cluste
     for (Moment* moment : {&fetch.asked, &fetch.needed}) {
       moment->tensor = kind.tensors[index(moment->tensor)];
     }
-    for (Leg& leg : fetch.route) place_in_stage(leg.collective, cluster, parallel, stage, step);
+    for (RouteStep& leg : fetch.route)
+      place_in_stage(leg.collective, cluster, parallel, stage, step);
   }
   return communication;
 }
@@ -181,10 +183,11 @@ Communication communication_of_stage(const Workload& whole, const Cluster& clust
     throw InternalError("strategy '" + strategy.name + "' fetches parameters beside experts");
   }
   both.shards = std::max(both.shards, expert.shards);
-  const auto merge = [](std::vector<Exchange>& into, std::vector<Exchange>& from, bool sorted) {
+  const auto merge = [](std::vector<BucketExchange>& into, std::vector<BucketExchange>& from,
+                        bool sorted) {
     std::move(from.begin(), from.end(), std::back_inserter(into));
     if (!sorted) return;
-    std::ranges::stable_sort(into, {}, [](const Exchange& one) { return one.bucket.ready; });
+    std::ranges::stable_sort(into, {}, [](const BucketExchange& one) { return one.bucket.ready; });
   };
   merge(both.gradients, expert.gradients, true);
   merge(both.parameters, expert.parameters, strategy.cross_step);

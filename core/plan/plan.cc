@@ -78,7 +78,7 @@ std::string stream_name(const Plan& plan, StreamId stream, std::string_view exch
 bool concerns(const Plan& plan, const Op& op, int rank) {
   if (plan.role_of(op.stream) == plan.role_of_rank(rank)) return true;
   const auto* collective = std::get_if<collective::Collective>(&op.work);
-  return collective != nullptr && collective::place_in(collective->groups, rank).has_value();
+  return collective != nullptr && collective::find_place(collective->groups, rank).has_value();
 }
 
 Bytes encoded_bytes(const Bucket& bucket) {
@@ -116,7 +116,7 @@ bool overlaps(const Plan& plan) {
   return false;
 }
 
-Seconds ahead_of_forward(const Plan& plan) {
+Seconds time_before_forward(const Plan& plan) {
   Seconds sum = 0;
   int begun = -1;  // last step with a forward pass in the plan so far
   for (const auto& op : plan.ops) {

@@ -139,8 +139,8 @@ Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy&
     even.speeds.clear();
     Strategy alike = strategy;
     alike.local_sgd.periods.clear();
-    Plan plan = make_plan(stretched(workload, stretch), even, alike, point);
-    plan.stretch = stretch;
+    Plan plan = make_plan(scale_computation(workload, stretch), even, alike, point);
+    plan.compute_slowdown = stretch;
     return plan;
   }
   Plan plan = plan_of(workload, cluster, strategy, point);

@@ -75,10 +75,10 @@ class Routes {
   Routes(const Cluster& cluster, const Strategy& strategy)
       : cluster_(cluster), strategy_(strategy), ranks_(cluster.ranks()) {}
 
-  Leg leg(CollectiveKind kind, const std::string& algorithm, collective::Groups groups,
-          const Payload& payload) const {
+  RouteStep leg(CollectiveKind kind, const std::string& algorithm, collective::Groups groups,
+                const Payload& payload) const {
     expect_ranks(groups, ranks_, strategy_);
-    Leg made{{kind, nullptr, groups, payload.elements, payload.unit, 0, {}}};
+    RouteStep made{{kind, nullptr, groups, payload.elements, payload.unit, 0, {}}};
     const bool direct = kind == CollectiveKind::kReduceScatter && goes_direct(algorithm, payload);
     const std::string_view chosen = direct ? collective::all_to_all()->name : algorithm;
     collective::choose_algorithm(made.collective, chosen, cluster_);
@@ -164,7 +164,7 @@ class Routes {
     append(route, CollectiveKind::kAllReduce, across(), collective::shard_groups(ranks_, size),
            payload);
     const std::size_t inner = size > 1 ? 1 : 0;
-    for (Leg& leg : std::span(route).subspan(inner)) {
+    for (RouteStep& leg : std::span(route).subspan(inner)) {
       leg.own_stream = strategy_.traits.across_stream;
     }
     set_across_last(route, inner);
@@ -219,7 +219,7 @@ class Routes {
 
   // Sets last_micro_batch for the legs from `first` on, which cross groups.
   void set_across_last(Route& route, std::size_t first) const {
-    for (Leg& leg : std::span(route).subspan(first)) {
+    for (RouteStep& leg : std::span(route).subspan(first)) {
       leg.last_micro_batch = strategy_.traits.across_last;
     }
   }
@@ -231,7 +231,8 @@ class Routes {
     Route route;
     for (const std::int64_t elements : {sizes.whole, sizes.p, sizes.q}) {
       if (elements == 0) continue;
-      for (const Leg& leg : all_reduce({elements, size_of(bucket.dtype)})) route.push_back(leg);
+      for (const RouteStep& leg : all_reduce({elements, size_of(bucket.dtype)}))
+        route.push_back(leg);
     }
     return route;
   }
@@ -308,7 +309,7 @@ class Handling {
   // Returns the traffic of sums: a rank reads its part of all ranks' blocks and writes their sum.
   static double sums_traffic(const Route& reduce) {
     double bytes = 0;
-    for (const Leg& leg : reduce) {
+    for (const RouteStep& leg : reduce) {
       if (leg.collective.algorithm != collective::all_to_all()) continue;
       bytes += static_cast<double>(leg.collective.bytes()) * (1 + 1.0 / leg.collective.groups.size);
     }
@@ -350,9 +351,9 @@ void expect_ranks(const collective::Groups& groups, int ranks, const Strategy& s
                       std::to_string(last) + " of " + std::to_string(ranks));
 }
 
-Exchange exchange_of(Bucket given, const Workload& workload, const Cluster& cluster,
-                     const Strategy& strategy) {
-  Exchange exchange;
+BucketExchange exchange_of(Bucket given, const Workload& workload, const Cluster& cluster,
+                           const Strategy& strategy) {
+  BucketExchange exchange;
   exchange.bucket = std::move(given);
   if (cluster.ranks() == 1) return exchange;
   const Bucket& bucket = exchange.bucket;

@@ -12,8 +12,8 @@ void expect_ranks(const collective::Groups& groups, int ranks, const Strategy& s
 
 // Returns the bucket's sum on all ranks, with copying, encoding and decoding. Groups of one rank
 // have no work and are left out; one rank has no exchange.
-Exchange exchange_of(Bucket bucket, const Workload& workload, const Cluster& cluster,
-                     const Strategy& strategy);
+BucketExchange exchange_of(Bucket bucket, const Workload& workload, const Cluster& cluster,
+                           const Strategy& strategy);
 
 // Returns an all-reduce across LocalSGD groups, one shard per rank. If a rank keeps more than its
 // shard, an all-gather inside each group follows.

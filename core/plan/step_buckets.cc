@@ -15,11 +15,11 @@ StepBuckets::StepBuckets(const Workload& workload, Communication& communication,
   const auto copies = communication.each_micro_batch ? workload.micro_batches : 1;
   buckets.reserve(index(copies) * gradients() + communication.parameters.size());
   for (std::int64_t m = 1; m < copies; ++m) {
-    for (const Exchange& one : communication.gradients) buckets.push_back(one.bucket);
+    for (const BucketExchange& one : communication.gradients) buckets.push_back(one.bucket);
   }
   base_ = buckets.size();
-  for (Exchange& one : communication.gradients) buckets.push_back(std::move(one.bucket));
-  for (Exchange& one : communication.parameters) buckets.push_back(std::move(one.bucket));
+  for (BucketExchange& one : communication.gradients) buckets.push_back(std::move(one.bucket));
+  for (BucketExchange& one : communication.parameters) buckets.push_back(std::move(one.bucket));
   if (communication.shards > 1 || communication.cross_step) find_bringing();
   if (!communication.parameters.empty()) find_updating();
 }

@@ -26,7 +26,7 @@ class StepBuckets {
 
   std::size_t gradients() const { return communication_.gradients.size(); }
   std::size_t count() const { return gradients() + communication_.parameters.size(); }
-  const Exchange& exchange(std::size_t b) const {
+  const BucketExchange& exchange(std::size_t b) const {
     const std::size_t first = gradients();
     return b < first ? communication_.gradients[b] : communication_.parameters[b - first];
   }

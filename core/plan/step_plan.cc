@@ -46,7 +46,7 @@ class StepEnd {
     std::size_t place = 0;
     for (const auto b : order) {
       const std::size_t number = buckets_.in_plan(b);
-      const Exchange& exchange = buckets_.exchange(b);
+      const BucketExchange& exchange = buckets_.exchange(b);
       const OpId sent =
           build_.gather(number, exchange.gather, build_.stream_of(place++), updates_of(b));
       arrived_[b] = build_.receive(number, exchange, sent);
@@ -146,7 +146,8 @@ class StepPlan {
     forward_.begin_step();
     earlier_micro_batches();
     if (cut != nullptr) cut->backward = next_op();
-    BackwardPass backward(build_, workload_, communication_, buckets_.base(), forward_.fetched());
+    BackwardPass backward(build_, workload_, communication_, buckets_.base(),
+                          forward_.begun_gathers());
     const auto sent = backward.run();
     if (cut != nullptr) cut->rest = next_op();
     wait_for_step_before(update(sent));
@@ -167,9 +168,10 @@ class StepPlan {
     build_.last_micro_batch = false;
     const std::size_t gradients = buckets_.gradients();
     for (std::size_t begin = 0; begin < buckets_.base(); begin += gradients) {
-      auto done = BackwardPass(build_, workload_, communication_, begin, forward_.fetched()).run();
+      auto done =
+          BackwardPass(build_, workload_, communication_, begin, forward_.begun_gathers()).run();
       for (std::size_t b = 0; b < gradients; ++b) {
-        const Exchange& exchange = buckets_.exchange(b);
+        const BucketExchange& exchange = buckets_.exchange(b);
         if (!exchange.scattered) done[b] = build_.copy_out(begin + b, exchange, done[b]);
       }
       forward_.again(done);

@@ -91,7 +91,7 @@ struct Effect {
 };
 
 // A bucket's successive collectives on a communication stream, and operations after them.
-struct Exchange {
+struct BucketCollectives {
   OpId first = 0;
   OpId last = 0;
   int bucket = 0;
@@ -202,12 +202,12 @@ class Inserted {
         copied[index(busy->bucket)] = 1;
       }
     }
-    for (const Exchange& exchange : exchanges_) {
+    for (const BucketCollectives& exchange : exchanges_) {
       if (copied[index(exchange.bucket)] != 0) awaited_[index(exchange.last)] = 1;
     }
   }
 
-  void settle(Exchange& exchange, Seconds rest, OpId next_pass) {
+  void settle(BucketCollectives& exchange, Seconds rest, OpId next_pass) {
     const bool awaited = awaited_[index(exchange.last)] != 0;
     if (!exchange.gathers) {
       exchange.pass = rest;
@@ -231,7 +231,7 @@ class Inserted {
     return static_cast<OpId>(plan.ops.size()) - 1;
   }
 
-  OpId add(Effect::Kind kind, plan::StreamId stream, const Exchange* exchange, int step,
+  OpId add(Effect::Kind kind, plan::StreamId stream, const BucketCollectives* exchange, int step,
            Seconds computation) {
     const int bucket = exchange == nullptr ? -1 : exchange->bucket;
     const int number = exchange == nullptr ? -1 : static_cast<int>(exchange - exchanges_.data());
@@ -241,12 +241,14 @@ class Inserted {
 
   void insert() {
     std::size_t number = 0;
-    std::vector<std::vector<const Exchange*>> gathers(index(given_.roles));  // during the next pass
+    std::vector<std::vector<const BucketCollectives*>> gathers(
+        index(given_.roles));  // during the next pass
     bool first_forward = true;
     for (OpId id = 0; id < static_cast<OpId>(given_.ops.size()); ++id) {
       plan::Op op = given(id);
       for (OpId& before : op.after) before = ends_[index(before)];
-      const Exchange* exchange = number < exchanges_.size() ? &exchanges_[number] : nullptr;
+      const BucketCollectives* exchange =
+          number < exchanges_.size() ? &exchanges_[number] : nullptr;
       if (exchange != nullptr && exchange->first > id) exchange = nullptr;
       if (exchange != nullptr && exchange->first == id) delay(*exchange, op);
       const int part_of = exchange == nullptr ? -1 : static_cast<int>(number);
@@ -263,7 +265,8 @@ class Inserted {
       }
       const auto* pass = pass_at(id);
       if (pass == nullptr) continue;
-      for (const Exchange* gather : std::exchange(gathers[index(given_.role_of(op.stream))], {})) {
+      for (const BucketCollectives* gather :
+           std::exchange(gathers[index(given_.role_of(op.stream))], {})) {
         ends_[index(id)] =
             add(Effect::Kind::kLostBehind, op.stream, gather, op.step, pass->seconds);
       }
@@ -278,7 +281,7 @@ class Inserted {
   }
 
   // Adds the wait for a processor before an exchange that begins during computation.
-  void delay(const Exchange& exchange, plan::Op& first) {
+  void delay(const BucketCollectives& exchange, plan::Op& first) {
     const Seconds during = exchange.pass + exchange.beyond;
     if (device_.overlap.delay <= 0 || (during <= 0 && !exchange.next_step)) return;
     std::erase_if(first.after, [&](OpId id) { return plan.ops[index(id)].stream == first.stream; });
@@ -296,7 +299,7 @@ class Inserted {
             {Effect::Kind::kSums, part_of, 0, sums});
   }
 
-  void lengthen(const Exchange& exchange, const plan::Op& last) {
+  void lengthen(const BucketCollectives& exchange, const plan::Op& last) {
     const Seconds during = exchange.pass + exchange.beyond;
     if (during <= 0 && !exchange.next_step) return;
     ends_[index(exchange.last)] =
@@ -309,7 +312,7 @@ class Inserted {
 
   const Device& device_;
   plan::Plan given_;
-  std::vector<Exchange> exchanges_;
+  std::vector<BucketCollectives> exchanges_;
   std::vector<OpId> ends_;     // by operation of the given plan: the last one that replaces it
   std::vector<char> awaited_;  // by operation: the next step's forward pass waits for it
   Seconds forward_ = 0;        // pass, of one micro-batch
@@ -543,9 +546,9 @@ class Pass {
   }
 
   // Returns the time factor of computation that loses `share` of its time.
-  static double times_longer(double share) { return 1 / (1 - std::min(share, kMostLost)); }
+  static double times_longer(double share) { return 1 / (1 - std::min(share, kMaxLoss)); }
 
-  static constexpr double kMostLost = 0.99;  // sums may need more than the whole processor
+  static constexpr double kMaxLoss = 0.99;  // sums may need more than the whole processor
 
   // Time factor of other work during computation, which leaves it half of a processor.
   static constexpr double kShared = 2;

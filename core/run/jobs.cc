@@ -324,7 +324,7 @@ std::vector<std::string> run_jobs(std::size_t count, int jobs,
   return WorkerPool(count, size, work, hooks).run();
 }
 
-std::string run_apart(const std::string& name, const std::function<std::string()>& work) {
+std::string run_in_process(const std::string& name, const std::function<std::string()>& work) {
   const BeforeForks before;
   Worker worker(name, [&](std::size_t) { return work(); }, {});
   worker.order(0);

@@ -39,7 +39,7 @@ std::vector<std::string> run_jobs(std::size_t count, int jobs,
 
 // Runs work() in a process of its own, called `name` in messages. Any failure there, even a crash,
 // is a MachineError here.
-std::string run_apart(const std::string& name, const std::function<std::string()>& work);
+std::string run_in_process(const std::string& name, const std::function<std::string()>& work);
 
 // Returns the cores that this process may use, at most 4,096.
 int cores();

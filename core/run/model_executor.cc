@@ -283,10 +283,10 @@ class ModelExecutor final : public Executor {
 }  // namespace
 
 std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings) {
-  return model_executor_on(std::make_shared<collective::CostCache>(settings.cluster));
+  return make_cached_executor(std::make_shared<collective::CostCache>(settings.cluster));
 }
 
-std::unique_ptr<Executor> model_executor_on(std::shared_ptr<collective::CostCache> cache) {
+std::unique_ptr<Executor> make_cached_executor(std::shared_ptr<collective::CostCache> cache) {
   return std::make_unique<ModelExecutor>(std::move(cache));
 }
 

@@ -69,7 +69,7 @@ void part(const std::vector<float>& row, std::span<const int> tensors, RankGradi
 
 }  // namespace
 
-void write_as(DType format, const float* values, std::int64_t count, std::byte* bytes) {
+void encode_numbers(DType format, const float* values, std::int64_t count, std::byte* bytes) {
   if (format == DType::kFp32) {
     std::memcpy(bytes, values, index(count) * sizeof(float));
     return;
@@ -82,7 +82,7 @@ void write_as(DType format, const float* values, std::int64_t count, std::byte* 
   });
 }
 
-void read_as(DType format, const std::byte* bytes, std::int64_t count, float* values) {
+void decode_numbers(DType format, const std::byte* bytes, std::int64_t count, float* values) {
   if (format == DType::kFp32) {
     std::memcpy(values, bytes, index(count) * sizeof(float));
     return;
@@ -120,7 +120,7 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
   if (bucket_.averaged && first.groups.group_step == 1) {
     elements_ = std::max(elements_, first.elements * first.groups.count);
   }
-  const auto place = collective::place_in(first.groups, rank);
+  const auto place = collective::find_place(first.groups, rank);
   member_ = place.has_value();
   rank_ = place ? place->member : 0;
   ranks_ = first.groups.size;
@@ -128,7 +128,7 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
   for (const auto& c : collectives_) {
     using enum collective::CollectiveKind;
     if (c.kind != kReduceScatter && c.kind != kAllGather) continue;
-    if (const auto in = collective::place_in(c.groups, rank)) shard_ = in->member;
+    if (const auto in = collective::find_place(c.groups, rank)) shard_ = in->member;
     break;
   }
   unit_ = first.unit;
@@ -235,12 +235,12 @@ void Payload::add(std::byte* to, std::span<const std::byte* const> from, std::in
 void Payload::fill_tensor(int tensor, const std::vector<float>& values, std::byte* payload) const {
   for (const auto& place : places_) {
     if (place.tensor != tensor) continue;
-    write_as(format_, values.data() + place.first, place.count, payload + place.at * unit_);
+    encode_numbers(format_, values.data() + place.first, place.count, payload + place.at * unit_);
   }
 }
 
 std::vector<PayloadSlice> Payload::slices(bool all_owners) const {
-  assert((summed() || blocks()) && "pairs and rows have no slices known beforehand");
+  assert((is_summed() || blocks()) && "pairs and rows have no slices known beforehand");
   const auto unit = blocks() ? std::int64_t{sizeof(float)} : unit_;
   std::vector<PayloadSlice> list;
   if (layout_ != Layout::kShards) {
@@ -261,7 +261,7 @@ std::vector<PayloadSlice> Payload::slices(bool all_owners) const {
   return list;
 }
 
-std::vector<PayloadSlice> Payload::filled() const { return slices(scatters_); }
+std::vector<PayloadSlice> Payload::filled_slices() const { return slices(scatters_); }
 std::vector<PayloadSlice> Payload::read_back() const { return slices(!scatters_); }
 
 void Payload::fill(RankGradients& gradients, std::byte* payload) const {
@@ -269,9 +269,9 @@ void Payload::fill(RankGradients& gradients, std::byte* payload) const {
   if (layout_ == Layout::kRows) return fill_rows(gradients, payload);
   if (layout_ == Layout::kFactors) return fill_factors(gradients, payload);
   if (layout_ == Layout::kBlocks) return fill_blocks(gradients, payload);
-  for (const auto& [tensor, first, count, at] : filled()) {
+  for (const auto& [tensor, first, count, at] : filled_slices()) {
     const auto& values = gradients[index(tensor)];
-    write_as(format_, values.data() + first, count, payload + at);
+    encode_numbers(format_, values.data() + first, count, payload + at);
   }
   if (layout_ == Layout::kShards) return;
   const std::int64_t end = places_.empty() ? 0 : places_.back().at + places_.back().count;
@@ -285,7 +285,7 @@ void Payload::read(const std::byte* payload, RankGradients& gradients) const {
   if (layout_ == Layout::kBlocks) return read_blocks(payload, gradients);
   for (const auto& [tensor, first, count, at] : read_back()) {
     auto& values = gradients[index(tensor)];
-    read_as(format_, payload + at, count, values.data() + first);
+    decode_numbers(format_, payload + at, count, values.data() + first);
   }
 }
 
@@ -327,7 +327,7 @@ std::vector<float> starting_factor(const FactorPlace& place) {
 std::vector<float> Payload::numbers_at(const std::byte* payload, std::int64_t first,
                                        std::int64_t count) const {
   std::vector<float> values(index(count));
-  read_as(format_, payload + first * unit_, count, values.data());
+  decode_numbers(format_, payload + first * unit_, count, values.data());
   return values;
 }
 
@@ -337,11 +337,11 @@ void Payload::fill_factors(const RankGradients& gradients, std::byte* payload) c
     const auto own = joined(gradients, place.tensors);
     const compress::LowRank& matrix = place.matrix;
     if (matrix.rank == 0) {
-      write_as(format_, own.data(), matrix.elements, payload + place.p * unit_);
+      encode_numbers(format_, own.data(), matrix.elements, payload + place.p * unit_);
       continue;
     }
     const auto p = compress::first_factor(own, matrix, starting_factor(place));
-    write_as(format_, p.data(), matrix.rows * matrix.rank, payload + place.p * unit_);
+    encode_numbers(format_, p.data(), matrix.rows * matrix.rank, payload + place.p * unit_);
   }
 }
 
@@ -352,9 +352,9 @@ void Payload::between(std::size_t n, const RankGradients& gradients, std::byte* 
     if (matrix.rank == 0) continue;
     auto p = numbers_at(payload, first, matrix.rows * matrix.rank);
     compress::orthogonalise(p, matrix.rank);
-    write_as(format_, p.data(), matrix.rows * matrix.rank, payload + first * unit_);
+    encode_numbers(format_, p.data(), matrix.rows * matrix.rank, payload + first * unit_);
     const auto q = compress::second_factor(joined(gradients, tensors), matrix, p);
-    write_as(format_, q.data(), matrix.columns * matrix.rank, payload + second * unit_);
+    encode_numbers(format_, q.data(), matrix.columns * matrix.rank, payload + second * unit_);
   }
 }
 
@@ -420,7 +420,7 @@ void Payload::fill_rows(const RankGradients& gradients, std::byte* payload) cons
     const float* values = dense.data() + row * width_;
     if (std::all_of(values, values + width_, [](float value) { return value == 0; })) continue;
     std::memcpy(at, &row, sizeof row);
-    write_as(format_, values, width_, at + sizeof row);
+    encode_numbers(format_, values, width_, at + sizeof row);
     at += unit_;
     ++found;
   }
@@ -439,7 +439,7 @@ void Payload::read_rows(const std::byte* payload, RankGradients& gradients) cons
     std::int64_t row = 0;
     std::memcpy(&row, payload, sizeof row);
     if (row < 0) continue;
-    read_as(format_, payload + sizeof row, width_, values.data());
+    decode_numbers(format_, payload + sizeof row, width_, values.data());
     for (std::int64_t e = 0; e < width_; ++e) {
       sum[index(row * width_ + e)] += values[index(e)];
     }

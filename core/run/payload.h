@@ -70,16 +70,16 @@ class Payload {
 
   // True if the layout is dense or shards: numbers in `format` that collectives sum, the rest
   // zeros.
-  bool summed() const { return layout_ == Layout::kDense || layout_ == Layout::kShards; }
+  bool is_summed() const { return layout_ == Layout::kDense || layout_ == Layout::kShards; }
   // True if collectives sum numbers in `format`; otherwise they carry bytes.
-  bool numbers() const { return summed() || layout_ == Layout::kFactors; }
+  bool numbers() const { return is_summed() || layout_ == Layout::kFactors; }
   bool blocks() const { return layout_ == Layout::kBlocks; }
   // Returns the matrices of a low-rank codec; empty for others.
   const std::vector<FactorPlace>& factors() const { return factors_; }
   DType format() const { return format_; }
   // Returns the slices that fill() writes and read() reads, in order; of blocks as concatenated
   // fp32 numbers. Requires summed() or blocks().
-  std::vector<PayloadSlice> filled() const;
+  std::vector<PayloadSlice> filled_slices() const;
   std::vector<PayloadSlice> read_back() const;
 
   // True if each tensor has its own place in the payload, which can be filled by itself.
@@ -132,7 +132,7 @@ class Payload {
 };
 
 // Converts floats to their bytes in a number format, and back.
-void write_as(DType format, const float* values, std::int64_t count, std::byte* bytes);
-void read_as(DType format, const std::byte* bytes, std::int64_t count, float* values);
+void encode_numbers(DType format, const float* values, std::int64_t count, std::byte* bytes);
+void decode_numbers(DType format, const std::byte* bytes, std::int64_t count, float* values);
 
 }  // namespace syncline::run

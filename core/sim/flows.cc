@@ -115,7 +115,7 @@ Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
   return traffic;
 }
 
-Traffic joined(std::vector<Traffic> jobs, const std::vector<collective::Network>& networks) {
+Traffic join_traffic(std::vector<Traffic> jobs, const std::vector<collective::Network>& networks) {
   Traffic all = std::move(jobs.front());
   if (jobs.size() == 1) return all;
   const fabric::FabricLink* first = networks.front().topology()->links.data();
@@ -161,9 +161,9 @@ Traffic joined(std::vector<Traffic> jobs, const std::vector<collective::Network>
 FlowPlan at_once(const FlowPlan& plan) {
   // SimGrid's work grows as the square of the flows: 256 along each of 62 routes, three collectives
   // at a time, took minutes per step, 16 take 2 s.
-  constexpr double kMostAlongOne = 256;
-  constexpr double kLeastAlongOne = 8;
-  constexpr double kMostFlows = 1024;
+  constexpr double kMaxPerRoute = 256;
+  constexpr double kMinPerRoute = 8;
+  constexpr double kMaxFlows = 1024;
   std::map<int, double> shares;
   double least = std::numeric_limits<double>::infinity();
   for (const auto& stage : plan) {
@@ -174,7 +174,7 @@ FlowPlan at_once(const FlowPlan& plan) {
   }
   FlowPlan whole(1);
   const auto routes = static_cast<double>(std::max<std::size_t>(1, shares.size()));
-  const double most = std::clamp(std::floor(kMostFlows / routes), kLeastAlongOne, kMostAlongOne);
+  const double most = std::clamp(std::floor(kMaxFlows / routes), kMinPerRoute, kMaxPerRoute);
   for (const auto& [route, share] : shares) {
     const double flows = std::clamp(std::round(share / least), 1.0, most);
     whole.front().insert(whole.front().end(), static_cast<std::size_t>(flows),
@@ -309,7 +309,7 @@ class HeaviestFlows {
       for (std::size_t s = 0; s < costs_[p]->stages.size(); ++s, ++at) {
         if (work.seconds[at] <= 0) continue;
         const double flows =
-            std::max(1.0, std::round(messages[at] * std::min(1.0, kMostFlows / most)));
+            std::max(1.0, std::round(messages[at] * std::min(1.0, kMaxFlows / most)));
         const double rate = costs_[p]->stages[s].flow_rate * messages[at] / flows;
         const double all = work.seconds[at] * work.capacity / costs_[p]->scale;
         FlowStage& stage = set_.plans[p][s];
@@ -320,7 +320,7 @@ class HeaviestFlows {
   }
 
  private:
-  static constexpr double kMostFlows = 16;  // per stage and link; scaled down above it
+  static constexpr double kMaxFlows = 16;  // per stage and link; scaled down above it
 
   // Returns the messages of each stage on a link.
   std::vector<double> messages_on(const LinkWork& work) const {

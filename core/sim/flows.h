@@ -83,7 +83,7 @@ Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
 
 // Joins jobs on one fabric with common links there: each job's operations follow those of the
 // previous one.
-Traffic joined(std::vector<Traffic> jobs, const std::vector<collective::Network>& networks);
+Traffic join_traffic(std::vector<Traffic> jobs, const std::vector<collective::Network>& networks);
 
 // A plan's load on the network, at merged grain.
 struct FlowSet : FluidPlan {

@@ -96,7 +96,7 @@ std::vector<Route> folded_routes(const std::vector<Route>& routes, const Folding
   return folded;
 }
 
-Traffic folded(const Traffic& traffic) {
+Traffic fold_traffic(const Traffic& traffic) {
   // A route's initial colour encodes the sets that send along it, and how often.
   Colours of_routes(traffic.routes.size(), 1);
   collective::Colour set_id = 0;

@@ -43,6 +43,6 @@ Colours colours_of(const std::vector<FlowLink>& links);
 std::vector<Route> folded_routes(const std::vector<Route>& routes, const Folding& folding);
 
 // Returns the traffic along the first route of each kind, over links by kind.
-Traffic folded(const Traffic& traffic);
+Traffic fold_traffic(const Traffic& traffic);
 
 }  // namespace syncline::sim

@@ -101,8 +101,8 @@ FlowSet flows_of(const std::vector<run::Beside>& jobs, std::deque<collective::Co
     networks.emplace_back(jobs[job].cluster);
     traffic.push_back(traffic_of(jobs[job].plan, networks.back(), caches[job]));
   }
-  const Traffic all = joined(std::move(traffic), networks);
-  return every_flow(fold ? folded(all) : all);
+  const Traffic all = join_traffic(std::move(traffic), networks);
+  return every_flow(fold ? fold_traffic(all) : all);
 }
 
 }  // namespace

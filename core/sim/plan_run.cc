@@ -43,7 +43,7 @@ bool evaluated_by_cost_model(const plan::Plan& plan, const Cluster& cluster) {
 std::vector<std::unique_ptr<CollectiveRun>> collectives_of(const std::vector<run::Beside>& jobs,
                                                            const Simulation& simulation) {
   const auto& [plan, cluster, seed] = jobs.front();
-  if (jobs.size() > 1 || simulation.grain != Simulation::Grain::kStep ||
+  if (jobs.size() > 1 || simulation.granularity != Simulation::Granularity::kStep ||
       evaluated_by_cost_model(plan, cluster)) {
     return make_merged_runs(jobs, simulation.fold);
   }

@@ -66,10 +66,12 @@ class SimExecutor final : public run::Executor {
   explicit SimExecutor(const run::ExecutorSettings& settings) : settings_(settings) {}
 
   std::string_view name() const override { return "sim"; }
-  run::ExecutorTraits traits() const override { return {.company = !settings_.others.empty()}; }
+  run::ExecutorTraits traits() const override {
+    return {.shares_fabric = !settings_.others.empty()};
+  }
 
   run::Outcome run(const plan::Plan& plan, const run::Gradients&, int periods) override {
-    const std::string bytes = run::run_apart("simulation", [&] {
+    const std::string bytes = run::run_in_process("simulation", [&] {
       const run::Outcome outcome = simulate(plan, settings_, periods);
       std::string answer;
       append_spans(answer, outcome.timeline.spans);

@@ -53,7 +53,7 @@ class Programs {
     std::vector<collective::Collective> distinct;
     for (const auto& op : plan.ops) {
       const auto* collective = std::get_if<collective::Collective>(&op.work);
-      of_op_.push_back(collective == nullptr ? -1 : place_in(distinct, *collective));
+      of_op_.push_back(collective == nullptr ? -1 : find_place(distinct, *collective));
     }
     if (!fold || plan::overlaps(plan)) {
       add(distinct, fold);
@@ -69,8 +69,8 @@ class Programs {
  private:
   using Message = Program::Message;
 
-  static int place_in(std::vector<collective::Collective>& known,
-                      const collective::Collective& collective) {
+  static int find_place(std::vector<collective::Collective>& known,
+                        const collective::Collective& collective) {
     const auto key = [](const collective::Collective& each) {
       return std::tie(each.kind, each.algorithm, each.groups, each.elements, each.unit);
     };

@@ -156,12 +156,12 @@ std::int64_t span_of(const plan::Bucket& bucket, const Workload& workload, std::
 
 void suspect_elements(const std::string& key, std::int64_t count, const Workload& workload,
                       Strategy& strategy) {
-  constexpr std::int64_t kMostMegabytes = 4096;  // of a bucket, as people write sizes
-  constexpr std::int64_t kBeyondModel = 100;     // largest plausible size / all gradients
+  constexpr std::int64_t kMaxMegabytes = 4096;  // of a bucket, as people write sizes
+  constexpr std::int64_t kBeyondModel = 100;    // largest plausible size / all gradients
   const std::int64_t kElementsAMegabyte = kMiB / size_of(DType::kFp32);
   std::int64_t all = 0;
   for (const auto& tensor : workload.tensors) all += tensor.elements;
-  if (count > kMostMegabytes || count * kElementsAMegabyte / kBeyondModel > all) return;
+  if (count > kMaxMegabytes || count * kElementsAMegabyte / kBeyondModel > all) return;
   strategy.suspicious.push_back(
       key + " counts elements, and " + std::to_string(count) + " of them are a bucket of " +
       std::to_string(count * size_of(DType::kFp32)) + " bytes: were MiB meant (" +

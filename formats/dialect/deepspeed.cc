@@ -17,7 +17,7 @@ namespace syncline::dialect {
 namespace {
 
 constexpr std::int64_t kDefaultBucket = 500'000'000;
-constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 50;
 
 // Older keys, and the Trainer's, without effect on the exchange. DeepSpeed's own list lacks them.
 constexpr std::initializer_list<const char*> kOlder{"comms_config", "monitor_config",
@@ -87,7 +87,7 @@ std::int64_t elements_or(Reader& config, const char* key, std::int64_t fallback,
     return fallback;
   }
   const double number =
-      config.number(key, {static_cast<double>(least), static_cast<double>(kMostElements)});
+      config.number(key, {static_cast<double>(least), static_cast<double>(kMaxElements)});
   if (number != std::floor(number)) config.fail(key, "expected a whole number of elements");
   return static_cast<std::int64_t>(number);
 }
@@ -146,7 +146,7 @@ void read_layout(Reader& config, const Workload& workload) {
 }
 
 void read_format(Reader& config, const Workload& workload, Strategy& strategy) {
-  pass_over(config, {"fp16", "bf16", "bfloat16"});
+  skip_keys(config, {"fp16", "bf16", "bfloat16"});
   if (!config.has("communication_data_type")) return;
   const Json* value = config.find("communication_data_type");
   if (value->is_null() || is_auto(config, "communication_data_type")) return;
@@ -164,7 +164,7 @@ struct Zero {
   // Figures of stage 3, in elements.
   std::int64_t prefetch = 50'000'000;
   std::int64_t persistent = 100'000;  // a parameter's, at most
-  std::int64_t all_persistent = kMostElements;
+  std::int64_t all_persistent = kMaxElements;
   std::int64_t reuse = 1'000'000'000;
   std::int64_t live = 1'000'000'000;  // above which nothing is gathered ahead
   std::int64_t bucket = kDefaultBucket;
@@ -258,7 +258,7 @@ Zero read_zero(Reader& config, const Cluster& cluster, std::vector<std::string>&
       zero.*size = elements_or(reader, name, zero.*size, 0);
     }
   }
-  pass_over(reader, {"grad_hooks"});  // of earlier versions
+  skip_keys(reader, {"grad_hooks"});  // of earlier versions
   pass_over_comments(reader);
   finish_keys(reader, key_list("deepspeed.zero_optimization"), notes);
   return zero;
@@ -478,7 +478,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   refuse_sections(config);
   refuse_compressed(config);
-  pass_over(config, kOlder);
+  skip_keys(config, kOlder);
   pass_over_comments(config);
   finish_keys(config, key_list("deepspeed"), reading.notes);
   strategy.fusion.rule = Fusion::Rule::kGroups;

@@ -21,7 +21,7 @@ void refuse_unmodelled(
   }
 }
 
-void pass_over(Reader& config, std::initializer_list<const char*> keys) {
+void skip_keys(Reader& config, std::initializer_list<const char*> keys) {
   for (const char* key : keys) config.find(key);
 }
 
@@ -91,7 +91,7 @@ Reading read_apart(const Dialect& dialect, const Reader& config, const Workload&
   const auto mistakes = [&] { return config.mistakes() ? config.mistakes()->count() : 0; };
   const std::size_t before = mistakes();
   Workload own = workload;
-  for (const std::vector<int>& tensors : tensors_apart(workload)) {
+  for (const std::vector<int>& tensors : separate_tensors(workload)) {
     if (mistakes() > before) break;  // each part would say the same
     own.tensors.clear();
     for (const int t : tensors)

@@ -108,7 +108,7 @@ void refuse_unmodelled(
     std::initializer_list<std::pair<std::string_view, std::string_view>> unmodelled);
 
 // Accepts keys that do not change which data are exchanged when.
-void pass_over(Reader& config, std::initializer_list<const char*> keys);
+void skip_keys(Reader& config, std::initializer_list<const char*> keys);
 
 // Returns the keys of `keys` that are given: "a, b".
 std::string list_given(Reader& config, std::initializer_list<const char*> keys);

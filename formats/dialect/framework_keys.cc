@@ -51,7 +51,7 @@ const Lists& all_lists() {
 
 }  // namespace
 
-bool FrameworkKey::left_out(const Json& value) const {
+bool FrameworkKey::is_ignored(const Json& value) const {
   if (mark != Mark::kMatters || value.is_null()) return false;
   const bool off = usual.is_null() || usual == false;
   return off ? !says_off(value) : value != usual;
@@ -78,11 +78,11 @@ bool says_off(const Json& value) {
   return std::ranges::find(kOff, value.get_ref<const std::string&>()) != std::end(kOff);
 }
 
-std::string left_out(const Json& config, const KeyList& list) {
+std::string list_ignored_keys(const Json& config, const KeyList& list) {
   std::string keys;
   for (const auto& [key, value] : config.items()) {
     const auto known = list.keys.find(key);
-    if (known == list.keys.end() || !known->second.left_out(value)) continue;
+    if (known == list.keys.end() || !known->second.is_ignored(value)) continue;
     keys += (keys.empty() ? "" : ", ") + key;
   }
   return keys;
@@ -101,7 +101,7 @@ void finish_keys(Reader& config, const KeyList& list, std::vector<std::string>& 
     const bool left = known != list.keys.end() && known->second.mark != Mark::kModelled;
     if (left) config.find(key);
   }
-  const std::string out = left_out(config.json(), list);
+  const std::string out = list_ignored_keys(config.json(), list);
   note(notes, {{!out.empty(), "nothing gained or lost by what is not modelled: " + out},
                {!removed.empty(), list.package + " has no longer, and refuses: " + removed}});
   // Looks up all keys of the framework, so that a misspelt key can be taken for any of them.

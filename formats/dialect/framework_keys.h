@@ -20,7 +20,7 @@ struct FrameworkKey {
   Json usual;  // of one that matters: the framework's default; null: off
 
   // Says if a value changes a step though nothing evaluates it.
-  bool left_out(const Json& value) const;
+  bool is_ignored(const Json& value) const;
 };
 
 struct KeyList {
@@ -38,7 +38,7 @@ std::vector<std::string> key_list_names();
 bool says_off(const Json& value);
 
 // Returns the keys that are given and matter, though nothing evaluates them: "a, b".
-std::string left_out(const Json& config, const KeyList& list);
+std::string list_ignored_keys(const Json& config, const KeyList& list);
 
 // Ends the reading of a configuration by its list of keys. Keys without effect are passed over,
 // those that matter become one note, and a key that the framework does not have is refused.

@@ -25,7 +25,7 @@ void pass_over_others(Reader& config) {
   }
 }
 
-bool given(Reader& config, const char* key) {
+bool has_value(Reader& config, const char* key) {
   const Json* value = config.find(key);
   return value != nullptr && !value->is_null() && *value != "" && *value != Json::array();
 }
@@ -34,7 +34,7 @@ bool given(Reader& config, const char* key) {
 // its own defaults (KwargsHandler.to_kwargs): no cap of 25.
 void read_cap(Reader& config, const Workload& workload, Json& arguments,
               std::vector<std::string>& notes) {
-  if (!given(config, "ddp_bucket_cap_mb")) return;
+  if (!has_value(config, "ddp_bucket_cap_mb")) return;
   const double cap = config.number("ddp_bucket_cap_mb", {0, 1e9, true});
   if (cap != kDdpCapMb) {
     arguments["bucket_cap_mb"] = cap;
@@ -54,7 +54,7 @@ Json ddp_arguments(Reader& config, const Workload& workload, std::vector<std::st
   read_cap(config, workload, arguments, notes);
   const bool recomputes = config.boolean_or("gradient_checkpointing", false);
   bool unused = !recomputes;
-  if (given(config, "ddp_find_unused_parameters")) {
+  if (has_value(config, "ddp_find_unused_parameters")) {
     unused = config.boolean_or("ddp_find_unused_parameters", unused);
   } else if (unused) {
     notes.push_back(
@@ -63,35 +63,35 @@ Json ddp_arguments(Reader& config, const Workload& workload, std::vector<std::st
   }
   if (config.boolean_or("torch_compile", false)) arguments["torch_compile"] = true;
   if (unused) arguments["find_unused_parameters"] = true;
-  if (given(config, "ddp_broadcast_buffers")) {
+  if (has_value(config, "ddp_broadcast_buffers")) {
     arguments["broadcast_buffers"] = config.boolean_or("ddp_broadcast_buffers", true);
   }
   return arguments;
 }
 
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool as_documents) {
-  if (given(config, "gradient_accumulation_steps")) {
+  if (has_value(config, "gradient_accumulation_steps")) {
     check_micro_batches(config, "gradient_accumulation_steps",
                         config.integer("gradient_accumulation_steps", 1, 1 << 20), workload);
   }
-  pass_over(config, {"ddp_backend", "ddp_timeout"});
-  if (given(config, "fsdp")) {
+  skip_keys(config, {"ddp_backend", "ddp_timeout"});
+  if (has_value(config, "fsdp")) {
     config.fail("fsdp", "is a dialect of its own: \"dialect\": \"fsdp\" with its units");
   }
   refuse_unmodelled(config, {{"tp_size", "tensor parallelism"},
                              {"parallelism_config", "parallelism other than of the data"}});
-  pass_over(config, {"fsdp", "fsdp_config", "fsdp_min_num_params"});
+  skip_keys(config, {"fsdp", "fsdp_config", "fsdp_min_num_params"});
   const bool half = config.boolean_or("bf16", false) || config.boolean_or("fp16", false);
   std::vector<std::string> notes;
   Reading reading;
-  if (given(config, "deepspeed")) {
+  if (has_value(config, "deepspeed")) {
     note(notes, {{config.has("ddp_bucket_cap_mb"),
                   "ddp_bucket_cap_mb has no effect together with deepspeed"}});
     if (config.find("deepspeed")->is_string()) {
       config.fail("deepspeed", "names a file: write its content in its place");
     }
     reading = deepspeed_dialect().read(config.object("deepspeed"), workload, cluster, as_documents);
-    pass_over(config, {"torch", "ddp_find_unused_parameters", "ddp_broadcast_buffers"});
+    skip_keys(config, {"torch", "ddp_find_unused_parameters", "ddp_broadcast_buffers"});
   } else {
     Json arguments = ddp_arguments(config, workload, notes);
     arguments["no_sync"] = true;  // by accelerate, around all but the last micro-batch

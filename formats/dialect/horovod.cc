@@ -56,10 +56,10 @@ bool flag(Reader& config, const char* key, std::vector<std::string>& notes) {
 // Reads the autotuner's own variables, which act only with HOROVOD_AUTOTUNE.
 void read_autotune(Reader& config, std::vector<std::string>& notes) {
   const bool on = flag(config, "HOROVOD_AUTOTUNE", notes);
-  constexpr double kMost = 1e9;
-  const double warm_up = variable(config, "HOROVOD_AUTOTUNE_WARMUP_SAMPLES", 3, {0, kMost});
-  const double steps = variable(config, "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", 10, {1, kMost});
-  const double points = variable(config, "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", 20, {1, kMost});
+  constexpr double kMax = 1e9;
+  const double warm_up = variable(config, "HOROVOD_AUTOTUNE_WARMUP_SAMPLES", 3, {0, kMax});
+  const double steps = variable(config, "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", 10, {1, kMax});
+  const double points = variable(config, "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", 20, {1, kMax});
   variable(config, "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", 0.8, {0, 1});
   const std::string given =
       list_given(config, {"HOROVOD_AUTOTUNE_WARMUP_SAMPLES", "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE",
@@ -123,9 +123,9 @@ Reading read(Reader config, const Workload&, const Cluster& cluster, bool) {
          "HOROVOD_HIERARCHICAL_ALLGATHER acts on gathered (sparse) gradients alone, which are "
          "predicted flat"}});
   variable(config, "HOROVOD_CACHE_CAPACITY", 1024, {0, 1e9});
-  constexpr double kMostStreams = 64;
+  constexpr double kMaxStreams = 64;
   strategy.streams =
-      static_cast<int>(variable(config, "HOROVOD_NUM_NCCL_STREAMS", 1, {1, kMostStreams}));
+      static_cast<int>(variable(config, "HOROVOD_NUM_NCCL_STREAMS", 1, {1, kMaxStreams}));
   const bool half = config.word_or("compression", "none", {"none", "fp16"}) == "fp16";
   config.finish();
   if (threshold != std::floor(threshold)) {

@@ -20,9 +20,9 @@
 namespace syncline::dialect {
 namespace {
 
-constexpr std::int64_t kLeastDefault = 40'000'000;
+constexpr std::int64_t kMinDefault = 40'000'000;
 constexpr std::int64_t kDefaultARank = 1'000'000;
-constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 50;
 // Alignment of the distributed optimizer, in elements: of a parameter's begin, and of a bucket's
 // end (also a multiple of the ranks). The larger one keeps messages even for NCCL's rings.
 constexpr std::int64_t kParameterAlign = 64;
@@ -43,7 +43,7 @@ constexpr std::array<LayoutFlag, 6> kLayout{
 
 // Returns a layout without repetitions: "tt|tt|" for "(tt|)*2". Moves `at` past it.
 std::string written_out(std::string_view text, std::size_t& at) {
-  constexpr int kMost = 1 << 12;  // layers, or stages
+  constexpr int kMax = 1 << 12;  // layers, or stages
   std::string all;
   while (at < text.size() && text[at] != ')') {
     std::string part(1, text[at++]);
@@ -56,16 +56,16 @@ std::string written_out(std::string_view text, std::size_t& at) {
     int times = 1;
     if (at < text.size() && text[at] == '*') {
       const auto [end, error] = std::from_chars(&text[at] + 1, text.data() + text.size(), times);
-      if (error != std::errc() || times < 1 || times > kMost) {
+      if (error != std::errc() || times < 1 || times > kMax) {
         throw std::invalid_argument("'*' without a number of times");
       }
       at = static_cast<std::size_t>(end - text.data());
     }
-    if (part.size() * static_cast<std::size_t>(times) > kMost) {
+    if (part.size() * static_cast<std::size_t>(times) > kMax) {
       throw std::invalid_argument("too many layers");
     }
     while (times-- > 0) all += part;
-    if (all.size() > kMost) throw std::invalid_argument("too many layers");
+    if (all.size() > kMax) throw std::invalid_argument("too many layers");
   }
   return all;
 }
@@ -237,14 +237,13 @@ std::vector<std::vector<int>> in_buffer_order(std::vector<std::vector<int>> buck
 std::int64_t read_size(Reader& config, bool overlap, const Workload& workload,
                        const Cluster& cluster, std::vector<std::string>& notes) {
   const bool given = config.has("ddp-bucket-size") || config.has("ddp-num-buckets");
-  std::int64_t size =
-      config.integer_or("ddp-bucket-size", std::max(kLeastDefault, kDefaultARank * cluster.ranks()),
-                        1, kMostElements);
+  std::int64_t size = config.integer_or(
+      "ddp-bucket-size", std::max(kMinDefault, kDefaultARank * cluster.ranks()), 1, kMaxElements);
   if (config.has("ddp-num-buckets")) {
     if (config.has("ddp-bucket-size")) {
       config.fail("ddp-num-buckets", "does not go with ddp-bucket-size: give one of the two");
     }
-    const std::int64_t count = config.integer("ddp-num-buckets", 1, kMostElements);
+    const std::int64_t count = config.integer("ddp-num-buckets", 1, kMaxElements);
     std::int64_t parameters = 0;
     for (const auto& tensor : workload.tensors) parameters += tensor.elements;
     size = std::max<std::int64_t>(1, parameters / count);
@@ -481,7 +480,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   }
   configs.push_back(overlapped);
   const auto least = std::ranges::min_element(closed);
-  configs.back()["ddp-bucket-size"] = least == closed.end() ? kMostElements : *least;
+  configs.back()["ddp-bucket-size"] = least == closed.end() ? kMaxElements : *least;
   return configs;
 }
 
@@ -583,7 +582,7 @@ Dialect megatron_dialect() {
           .read = read,
           .suggest = suggest,
           .changes = changes,
-          .defaults = {{"ddp-bucket-size", kLeastDefault},
+          .defaults = {{"ddp-bucket-size", kMinDefault},
                        {"overlap-grad-reduce", false},
                        {"overlap-param-gather", false},
                        {"use-distributed-optimizer", false}},

@@ -9,7 +9,7 @@
 namespace syncline::dialect::mindspore {
 namespace {
 
-constexpr std::int64_t kMostMb = std::int64_t{1} << 32;
+constexpr std::int64_t kMaxMb = std::int64_t{1} << 32;
 
 Mode read_mode(Reader& config, std::vector<std::string>& notes) {
   static const std::map<std::string, Mode> modes{{"auto_parallel", Mode::kAuto},
@@ -52,7 +52,7 @@ std::optional<std::int64_t> python_int(const Json& value, std::int64_t most) {
 }
 
 std::int64_t read_size(const Reader& kind, const Json& value) {
-  const auto size = python_int(value, kMostMb);
+  const auto size = python_int(value, kMaxMb);
   if (!size) {
     kind.fail("config", "TypeError: the size in MB must be int, found " + describe(value));
   }
@@ -60,9 +60,9 @@ std::int64_t read_size(const Reader& kind, const Json& value) {
     kind.fail("config", "ValueError: fusion threshold must be larger than 0, but got " +
                             std::to_string(*size));
   }
-  if (*size == kMostMb) {
+  if (*size == kMaxMb) {
     kind.fail("config", "found " + describe(value) + ", expected less than " +
-                            std::to_string(kMostMb) + " MB");
+                            std::to_string(kMaxMb) + " MB");
   }
   return *size;
 }
@@ -74,11 +74,11 @@ std::vector<std::int64_t> read_indices(const Reader& kind, const Json& value) {
   if (!value.is_array()) {
     kind.fail("config", "TypeError: the argument 'indices' must be list, found " + describe(value));
   }
-  constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  constexpr std::int64_t kMax = std::numeric_limits<std::uint32_t>::max();
   std::vector<std::int64_t> indices;
   for (const auto& entry : value) {
     const std::string key = "config[" + std::to_string(indices.size()) + "]";
-    const auto index = python_int(entry, kMost);
+    const auto index = python_int(entry, kMax);
     if (!index) {
       kind.fail(key, "TypeError: the argument 'index' must be int, found " + describe(entry));
     }
@@ -176,7 +176,7 @@ void read_parallel_optimizer(Reader& config, Context& context, std::vector<std::
   if (config.has("parallel_optimizer_config")) {
     Reader shards = config.object("parallel_optimizer_config");
     context.shard_kb =
-        shards.integer_or("parallel_optimizer_threshold", kDefaultShardKb, 0, kMostMb);
+        shards.integer_or("parallel_optimizer_threshold", kDefaultShardKb, 0, kMaxMb);
     note(notes, {{shards.boolean_or("gradient_accumulation_shard", false),
                   "gradient_accumulation_shard acts with gradient accumulation alone"},
                  {!context.sharded,

@@ -10,7 +10,7 @@ namespace {
 
 using Notes = std::vector<std::string>;
 
-constexpr std::int64_t kMostComms = 64;
+constexpr std::int64_t kMaxComms = 64;
 constexpr const char* kRanksAGroup = "hierarchical_allreduce_inter_nranks";
 // A fused group's gradients share one buffer; each is padded to the GPU allocator's least chunk.
 constexpr Bytes kGpuChunk = 256;
@@ -255,9 +255,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   flag("use_hierarchical_allreduce", settings.use_hierarchical_allreduce);
   integer(kRanksAGroup, settings.inter_nranks);
   flag("sync_batch_norm", settings.sync_batch_norm);
-  if (settings.nccl_comm_num < 1 || settings.nccl_comm_num > kMostComms) {
+  if (settings.nccl_comm_num < 1 || settings.nccl_comm_num > kMaxComms) {
     config.fail("nccl_comm_num", "found " + number(settings.nccl_comm_num) +
-                                     ", expected a whole number from 1 to " + number(kMostComms));
+                                     ", expected a whole number from 1 to " + number(kMaxComms));
   }
   Notes build_notes;
   strategy.compute_fusion.fuse_bn_add_act_ops = true;

@@ -12,12 +12,12 @@ namespace syncline::dialect {
 namespace {
 
 constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t kMostPeriod = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxPeriod = std::int64_t{1} << 20;
 
 // DGCMomentumOptimizer._is_use_dgc: smaller tensors stay dense.
 constexpr std::int64_t kMinElements = 16384;
 // The library samples min(32, k / 2) candidates per block and divides by their number.
-constexpr std::int64_t kLeastKept = 2;
+constexpr std::int64_t kMinKept = 2;
 // Kernels on the compute stream per tensor: three of momentum and residual, ten of selection, mask
 // and encoding, one that clears the gradient.
 constexpr std::int64_t kEncodeLaunches = 14;
@@ -64,7 +64,7 @@ Compression read_dgc(Reader configs, const Workload& workload, const Cluster& cl
   for (std::size_t i = 0; i < ramp.size(); ++i) {
     const std::string place = configs.place_of("sparsity") + "[" + std::to_string(i) + "]";
     const double sparsity = checked_sparsity(configs, ramp[i], place);
-    if (sparsity == 1 || compress::kept_elements(least, sparsity) < kLeastKept) {
+    if (sparsity == 1 || compress::kept_elements(least, sparsity) < kMinKept) {
       configs.fail("sparsity", "found " + describe(ramp[i]) +
                                    ": k_select needs k >= 2 elements of each gradient, of the "
                                    "smallest one fewer would be sent");
@@ -79,9 +79,9 @@ LocalSgd read_local_sgd(Reader configs, bool adaptive) {
   local.enabled = true;
   local.adaptive = adaptive;
   if (adaptive) {
-    local.init_period = configs.integer_or("init_k_steps", 1, 1, kMostPeriod);
+    local.init_period = configs.integer_or("init_k_steps", 1, 1, kMaxPeriod);
   } else {
-    local.period = configs.integer_or("k_steps", 1, 1, kMostPeriod);
+    local.period = configs.integer_or("k_steps", 1, 1, kMaxPeriod);
   }
   local.begin_step = configs.integer_or("begin_step", 1, 1, kInt32Max);
   configs.finish();

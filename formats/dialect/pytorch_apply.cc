@@ -43,7 +43,7 @@ std::string exchange_refusal(const Strategy& strategy) {
   if (local.outer.any() && strategy.hierarchy.form != Hierarchy::Form::kFlat) {
     return "its groups sum gradients in two levels";
   }
-  if (strategy.pieces.size() > 1) {
+  if (strategy.graph_segments.size() > 1) {
     return "torch.compile cuts its graph for DistributedDataParallel alone";
   }
   if (strategy.fusion.sums_in_fp32()) return "it casts gradients to fp32 for the wire";
@@ -109,10 +109,10 @@ std::vector<Json> entries_of(const List& list, Bucket bucket = {}) {
 }
 
 // Returns the averaged buckets, each with its fragment.
-std::vector<Json> fragments_of(const std::vector<std::vector<plan::Exchange>>& fragments) {
+std::vector<Json> fragments_of(const std::vector<std::vector<plan::BucketExchange>>& fragments) {
   std::vector<Json> list;
   for (std::size_t f = 0; f < fragments.size(); ++f) {
-    for (const plan::Exchange& exchange : fragments[f]) {
+    for (const plan::BucketExchange& exchange : fragments[f]) {
       list.push_back(entry_of(exchange.bucket));
       list.back()["fragment"] = f;
     }
@@ -217,7 +217,8 @@ std::string apply_line(const std::string& row) {
 }
 
 Strategy with_whole_graph(Strategy strategy) {
-  if (strategy.pieces.size() > 1) strategy.pieces = {strategy.pieces.back()};
+  if (strategy.graph_segments.size() > 1)
+    strategy.graph_segments = {strategy.graph_segments.back()};
   return strategy;
 }
 
@@ -272,7 +273,7 @@ std::string apply_table(const Strategy& strategy, const Workload& workload,
   if (local.outer.any()) {
     add("buckets",
         entries(entries_of(plan::local_communication(workload, cluster, applied).gradients,
-                           &plan::Exchange::bucket)));
+                           &plan::BucketExchange::bucket)));
     add("averaged", entries(fragments_of(plan::averaged_parameters(workload, cluster, applied))));
   } else {
     add("buckets", entries(entries_of(plan::exchange_plan(workload, cluster, applied).buckets)));

@@ -139,15 +139,15 @@ void compile(const std::string& mode, Reader& config, Bytes first, const DdpLimi
                   "AssertionError: First bucket should be smaller/equal to other buckets to get "
                   "comms warmed up ASAP: the cap is below _DEFAULT_FIRST_BUCKET_BYTES");
     }
-    strategy.pieces = pieces_of(workload, first, cap);
+    strategy.graph_segments = pieces_of(workload, first, cap);
     reading.notes.push_back(
         "torch.compile: gradients are there piece by piece of the graph, which DDPOptimizer cuts "
         "at the buckets' sizes into " +
-        std::to_string(strategy.pieces.size()));
+        std::to_string(strategy.graph_segments.size()));
     return;
   }
   if (mode == "no_optimization") {
-    strategy.pieces = {static_cast<std::int64_t>(workload.tensors.size()) - 1};
+    strategy.graph_segments = {static_cast<std::int64_t>(workload.tensors.size()) - 1};
     reading.notes.push_back(
         "torch.compile without optimize_ddp: the backward pass is one graph, so all gradients are "
         "ready at its end and nothing overlaps it");
@@ -347,8 +347,8 @@ double round_mebibytes(Bytes least, Bytes end) {
     }
   }
   const double low = static_cast<double>(std::max<Bytes>(1, least)) / kBytes;
-  constexpr int kMostDecimals = 5;
-  for (int decimals = 0; decimals <= kMostDecimals; ++decimals) {
+  constexpr int kMaxDecimals = 5;
+  for (int decimals = 0; decimals <= kMaxDecimals; ++decimals) {
     const double unit = std::pow(10.0, decimals);
     const double size = std::ceil(low * unit) / unit;
     const auto bytes = static_cast<Bytes>(size * kBytes);
@@ -433,11 +433,11 @@ double cap_of(const Json& config) {
 // own limit, and the last, the remainder.
 std::vector<plan::Bucket> closed_pieces(const Strategy& strategy, const Workload& workload) {
   std::vector<plan::Bucket> list;
-  for (std::size_t p = 1; p + 1 < strategy.pieces.size(); ++p) {
+  for (std::size_t p = 1; p + 1 < strategy.graph_segments.size(); ++p) {
     plan::Bucket& piece = list.emplace_back();
-    const auto end = std::min<std::size_t>(static_cast<std::size_t>(strategy.pieces[p]) + 1,
+    const auto end = std::min<std::size_t>(static_cast<std::size_t>(strategy.graph_segments[p]) + 1,
                                            workload.tensors.size());
-    for (auto t = static_cast<std::size_t>(strategy.pieces[p - 1]) + 1; t < end; ++t) {
+    for (auto t = static_cast<std::size_t>(strategy.graph_segments[p - 1]) + 1; t < end; ++t) {
       piece.bytes += workload.tensors[t].bytes();
     }
   }
@@ -518,7 +518,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
     const bool staged = workload.parallel.pipeline > 1;
     if (workload.micro_batches > 1 && !staged) config["no_sync"] = !strategy.each_micro_batch;
   }
-  return strategy.pieces.empty() ? configs : compiled_like(configs);
+  return strategy.graph_segments.empty() ? configs : compiled_like(configs);
 }
 
 // Adds torch's own hooks that change the traffic. PowerSGD begins at torch's default, post-local

@@ -11,7 +11,7 @@
 namespace syncline::dialect {
 namespace {
 
-constexpr std::int64_t kMostPeriod = 1 << 20;
+constexpr std::int64_t kMaxPeriod = 1 << 20;
 constexpr double kBucketCap = 32;
 constexpr Bytes kCombined = 30 * kMiB;  // of XLA's pass that combines all-reduces on GPUs
 
@@ -65,14 +65,14 @@ Outer read_outer(Reader outer) {
 void read_sync_every(Reader& config, LocalSgd& local) {
   const Json* given = config.find("sync_every");
   if (given == nullptr || !given->is_array()) {
-    local.period = config.integer("sync_every", 1, kMostPeriod);
+    local.period = config.integer("sync_every", 1, kMaxPeriod);
     return;
   }
   std::int64_t all = 0;
   for (const Json& each : config.array("sync_every")) {
     const std::string place =
         config.place_of("sync_every") + "." + std::to_string(local.periods.size());
-    local.periods.push_back(checked_integer(each, 1, kMostPeriod, config.file(), place));
+    local.periods.push_back(checked_integer(each, 1, kMaxPeriod, config.file(), place));
     all += local.periods.back();
   }
   const auto blocks = static_cast<std::int64_t>(local.periods.size());
@@ -88,7 +88,7 @@ void read_diloco(Reader& config, const Workload& workload, LocalSgd& local) {
                                               : Outer{Outer::Optimizer::kNesterov};
   local.fragments = static_cast<int>(config.integer_or("num_fragments", 1, 1, 1 << 16));
   check_fragments(config, "num_fragments", local.fragments, workload);
-  local.delay = config.integer_or("fragment_sync_delay", 0, 0, kMostPeriod);
+  local.delay = config.integer_or("fragment_sync_delay", 0, 0, kMaxPeriod);
   local.outer.mix = config.number_or("fragment_update_alpha", 0, {0, 1});
   const std::int64_t least = local.periods.empty() ? local.period : std::ranges::min(local.periods);
   if (least < local.fragments) {
@@ -218,7 +218,7 @@ void read_streaming(Reader& config, const Workload& workload, LocalSgd& local, R
                             " steps: as many for each fragment");
   }
   const std::int64_t delay =
-      config.integer_or("num_communication_overlapping_steps", 0, 0, kMostPeriod);
+      config.integer_or("num_communication_overlapping_steps", 0, 0, kMaxPeriod);
   local.outer.mix = config.number_or("communication_overlapping_alpha", 0, {0, 1});
   config.boolean_or("use_sequential_layers", true);  // which layers a fragment has, not how many
   const bool threads = config.boolean_or("enable_threaded_diloco", false);
@@ -245,7 +245,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
       config.integer_or("dcn_diloco_parallelism", cluster.nodes, 1, cluster.ranks());
   check_divides(config, "dcn_diloco_parallelism", groups, cluster);
   local.subgroup = cluster.ranks() / static_cast<int>(groups);
-  local.period = config.integer_or("diloco_sync_period", 36, 1, kMostPeriod);
+  local.period = config.integer_or("diloco_sync_period", 36, 1, kMaxPeriod);
   local.outer = {Outer::Optimizer::kNesterov, 0.7, 0.9, 0};
   local.outer.rate = config.number_or("diloco_outer_lr", 0.3, {0, 1e3, true});
   local.outer.momentum = config.number_or("diloco_outer_momentum", 0.9, {0, 1});

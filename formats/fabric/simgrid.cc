@@ -72,7 +72,7 @@ int parameter_in(std::string_view word, const std::string& all) {
   int value = 0;
   const char* end = word.data() + word.size();
   const auto [behind, error] = std::from_chars(word.data(), end, value);
-  if (error != std::errc() || behind != end || value < 1 || value > kMostNodes) {
+  if (error != std::errc() || behind != end || value < 1 || value > kMaxNodes) {
     throw InputError("topo_parameters '" + shorten_text(all) + "': expected whole numbers above 0");
   }
   return value;

@@ -186,7 +186,7 @@ Line read_line(const std::string& text, std::size_t left) {
 class SlurmReader {
  public:
   // Returns the nodes that a fabric may still have.
-  std::size_t left() const { return at(kMostNodes) - out_.plugs.size(); }
+  std::size_t left() const { return at(kMaxNodes) - out_.plugs.size(); }
 
   void add(const Line& line) {
     if (line.names.empty()) return;
@@ -286,7 +286,7 @@ void read_yaml(const std::string& text, SlurmReader& reader) {
     }
     reader.add(line);
   }
-  if (reader.left() == at(kMostNodes)) throw InputError(name + " names no nodes");
+  if (reader.left() == at(kMaxNodes)) throw InputError(name + " names no nodes");
 }
 
 }  // namespace
@@ -304,7 +304,7 @@ void for_each_line(const std::string& text, const std::function<void(const std::
 }
 
 std::vector<std::string> hosts_listed(std::string_view list) {
-  return names_listed(list, at(kMostNodes));
+  return names_listed(list, at(kMaxNodes));
 }
 
 Topology slurm_fabric(const std::string& text, BytesPerSecond node_port, double oversubscription) {

@@ -194,9 +194,9 @@ std::vector<Range> ranges_of(const Strategy& strategy, const Workload& workload,
        "at most %, as gather_groups has only so many", groups},
       {"fusion.costs", assumed, static_cast<std::int64_t>(costs.size()),
        "one among them for the % ranks", ranks},
-      {"compression", direct <= collective::kMostAllToAll, direct,
+      {"compression", direct <= collective::kMaxAllToAll, direct,
        "at most % ranks: NCCL sums no blocks with scales, which go by all_to_all",
-       collective::kMostAllToAll}};
+       collective::kMaxAllToAll}};
   for (const Range& range : ranges_of_averaging(strategy, workload, ranks)) {
     ranges.push_back(range);
   }

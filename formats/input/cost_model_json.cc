@@ -102,14 +102,14 @@ collective::CollectiveKind read_kind(Reader& reader) {
       .value_or(collective::CollectiveKind::kAllReduce);
 }
 
-constexpr double kMostBytes = 1e15;
-constexpr double kMostMicro = 1e12;
-constexpr Reader::Limits kBytes = {0, kMostBytes, true};
-constexpr Reader::Limits kTime = {0, kMostMicro};
+constexpr double kMaxBytes = 1e15;
+constexpr double kMaxMicro = 1e12;
+constexpr Reader::Limits kBytes = {0, kMaxBytes, true};
+constexpr Reader::Limits kTime = {0, kMaxMicro};
 constexpr Reader::Limits kRate = {0, 1e7, true};
 constexpr Reader::Limits kShare = {0, 1e9};
 constexpr Reader::Limits kExponent = {1, 64};
-constexpr int kMostCount = 1 << 20;
+constexpr int kMaxCount = 1 << 20;
 
 bool required_flag(Reader& reader, const char* key) {
   reader.require(key);
@@ -133,7 +133,7 @@ std::vector<cost::SizeSpread> read_spreads(Reader& table) {
 cost::TableCostModel read_table(Reader reader) {
   cost::TableCostModel table;
   table.kind = read_kind(reader);
-  table.nodes = static_cast<int>(reader.integer("nodes", 1, kMostCount));
+  table.nodes = static_cast<int>(reader.integer("nodes", 1, kMaxCount));
   table.gpus_per_node = static_cast<int>(reader.integer("gpus_per_node", 1, 1024));
   const std::string algorithm =
       reader.word_or("algorithm", kAlgorithms[0], {kAlgorithms.begin(), kAlgorithms.end()});
@@ -144,7 +144,7 @@ cost::TableCostModel read_table(Reader reader) {
     reader.fail("algorithm", "tree, which NCCL has for all_reduce only");
   }
   table.source = reader.text_or("source", "");
-  table.rows = static_cast<int>(reader.integer("rows", 1, kMostCount));
+  table.rows = static_cast<int>(reader.integer("rows", 1, kMaxCount));
   table.min_bytes = reader.number("min_bytes", kBytes);
   table.max_bytes = reader.number("max_bytes", kBytes);
   if (table.max_bytes < table.min_bytes) reader.fail("max_bytes", "less than min_bytes");

@@ -18,15 +18,15 @@ const KnobTable<Fusion::AssumedCost>& assumed_cost_knobs() {
       "assumed_cost",
       [](const Setting&, Assumed&) {},
       {knob("ranks", &Assumed::ranks, whole<int>(2, 1 << 20), "Number of ranks that it is for.")
-           .needed(),
+           .require(),
        knob("latency_us", &Assumed::latency, number<Seconds>({0, 1e9}, kMicrosecond),
             "Time of an empty all-reduce, in microseconds.")
-           .needed()
+           .require()
            .with(kWritten),
        knob("us_per_mbyte", &Assumed::seconds_per_byte,
             number<double>({0, 1e9}, kMicrosecond / kBytesPerMegabyte),
             "Microseconds for each megabyte (1000000 bytes) of payload.")
-           .needed()
+           .require()
            .with(kWritten)}};
   return table;
 }
@@ -38,11 +38,11 @@ const KnobTable<BucketTraits::Cuts>& cuts_knobs() {
       [](const Setting&, Cuts&) {},
       {knob("tensor", &Cuts::tensor, whole<int>(0, 1 << 30),
             "The gradient's position, counted from 0 in backward order.")
-           .needed()
+           .require()
            .with(kWritten),
        knob("at", &Cuts::at, rising_ends(),
             "The elements before each cut, counted from 0, ascending.")
-           .needed()
+           .require()
            .with(kWritten)}};
   return table;
 }
@@ -58,33 +58,33 @@ std::vector<Knob<Fusion>> membership_knobs() {
            "groups: as listed, give groups. one: everything in one bucket. mg_wfbp: merged "
            "greedily by ready times and costs. Default size, for a fusion that is given; without "
            "one nothing is fused.")
-          .shown({{"default", "size"}})
+          .patch_schema({{"default", "size"}})
           .with(kDecides | kWritten)
-          .brings({{"size", {"size_mb", "first_size_mb", "count", "close", "by_layer", "order"}},
+          .enable({{"size", {"size_mb", "first_size_mb", "count", "close", "by_layer", "order"}},
                    {"count", {"count", "close", "by_layer", "order"}},
                    {"index", {"ends"}},
                    {"groups", {"groups", "in_turn"}},
                    {"mg_wfbp", {"min_elements", "costs"}}}),
       knob("size_mb", &Fusion::size, mebibytes(false),
            "Size of a bucket for the rule \"size\", in MiB (1048576 bytes).")
-          .needed(),
+          .require(),
       knob("first_size_mb", &Fusion::first_size, mebibytes(true),
            "Size of the first bucket for the rule \"size\", in MiB. Default: size_mb. Make it "
            "smaller to start communication earlier.")
-          .shown({{"minimum", nullptr}, {"default", nullptr}, {"exclusiveMinimum", 0}}),
+          .patch_schema({{"minimum", nullptr}, {"default", nullptr}, {"exclusiveMinimum", 0}}),
       knob("count", &Fusion::count, counts(),
            "Tensors in a bucket for the rule \"count\". With the rule \"size\" a bucket also "
            "closes once it has so many tensors.")
-          .needed([](const Fusion& fusion) { return fusion.rule == Rule::kCount; }),
+          .require([](const Fusion& fusion) { return fusion.rule == Rule::kCount; }),
       knob("ends", &Fusion::ends, rising_ends(),
            "For the rule \"index\": position, counted from 0 in backward order, of the last tensor "
            "of each bucket, ascending. The tensors after the last position form one more bucket.")
-          .needed(),
+          .require(),
       knob("groups", &Fusion::groups, groups(true),
            "For the rule \"groups\": the tensors of each bucket by position, counted from 0 in "
            "backward order, each at most once; they need not be neighbours. Those in no group "
            "travel alone.")
-          .needed()};
+          .require()};
 }
 
 // Returns knobs of the closing and release of a bucket, and of its payload.
@@ -108,13 +108,13 @@ std::vector<Knob<Fusion>> closing_knobs() {
            "(Horovod); buckets of other rules, or with a first size, a count, whole layers or "
            "another order, go at the first tick at which they are complete. The step time is the "
            "mean over where in a cycle a step begins. 0: released once ready. Default 0."),
-      knob("min_elements", &Fusion::min_elements, whole<std::int64_t>(0, kMostSteps),
+      knob("min_elements", &Fusion::min_elements, whole<std::int64_t>(0, kMaxSteps),
            "For the rule \"mg_wfbp\": an open bucket of fewer elements takes the next gradient in "
            "any case. Default 0."),
       knob("costs", &Fusion::costs, list_of(object_of(assumed_cost_knobs()), ""),
            "For the rule \"mg_wfbp\": the assumed cost of an all-reduce by the number of ranks, as "
            "an implementation may have it written down. Default: the costs on this cluster.")
-          .shown({{"minItems", nullptr}, {"default", Json::array()}}),
+          .patch_schema({{"minItems", nullptr}, {"default", Json::array()}}),
       knob(
           "cast", &Fusion::sum_format,
           words<std::optional<DType>>({{"none", std::nullopt},
@@ -146,7 +146,7 @@ std::vector<Knob<BucketTraits>> turn_knobs() {
       knob("cuts", &BucketTraits::cuts, list_of(object_of(cuts_knobs()), ""),
            "Gradients that travel in parts, each if it has a bucket to itself, and where they are "
            "cut (DeepSpeed, one above reduce_bucket_size). Default: none.")
-          .shown({{"minItems", nullptr}, {"default", Json::array()}})};
+          .patch_schema({{"minItems", nullptr}, {"default", Json::array()}})};
 }
 
 // Returns knobs that pad the places of tensors and the ends of buckets.
@@ -180,8 +180,10 @@ const KnobTable<Strategy>& fusion_knobs() {
         set_fusion(strategy, {});
         strategy.fusion.rule = Rule::kSize;
       },
-      joined(joined(of_member(&Strategy::fusion, membership_knobs()), of_framework(turn_knobs())),
-             joined(of_member(&Strategy::fusion, closing_knobs()), of_framework(padding_knobs())))};
+      join_knobs(
+          join_knobs(of_member(&Strategy::fusion, membership_knobs()), of_framework(turn_knobs())),
+          join_knobs(of_member(&Strategy::fusion, closing_knobs()),
+                     of_framework(padding_knobs())))};
   return table;
 }
 

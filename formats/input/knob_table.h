@@ -158,7 +158,7 @@ struct Knob {
   std::function<void(T&, const Entry&)> read;
   std::function<Json(const T&)> write;
   std::function<bool(const T&)> at_rest;  // true: the value is that of an absent key
-  std::function<bool(const T&)> required = [](const T&) { return false; };
+  std::function<bool(const T&)> is_required = [](const T&) { return false; };
   // Returns the words that distinguish its value: the key, unless other words are given.
   std::function<std::string(const T&)> words;
   unsigned traits = 0;
@@ -170,17 +170,17 @@ struct Knob {
 
   bool is(unsigned trait) const { return (traits & trait) != 0; }
 
-  Knob needed(std::function<bool(const T&)> when = [](const T&) { return true; }) && {
-    required = std::move(when);
+  Knob require(std::function<bool(const T&)> when = [](const T&) { return true; }) && {
+    is_required = std::move(when);
     schema.erase("default");
     return std::move(*this);
   }
-  Knob resting(std::function<bool(const T&)> when) && {
+  Knob rest_if(std::function<bool(const T&)> when) && {
     at_rest = std::move(when);
     return std::move(*this);
   }
   // Sets the words: "from step %" with % for the value.
-  Knob says(std::string text) && {
+  Knob describe(std::string text) && {
     words = [text = std::move(text), spell = write](const T& object) {
       const std::size_t at = text.find('%');
       const Json value = spell(object);
@@ -189,12 +189,12 @@ struct Knob {
     };
     return std::move(*this);
   }
-  Knob says(std::string (*of)(const T&)) && {
+  Knob describe(std::string (*of)(const T&)) && {
     words = of;
     return std::move(*this);
   }
   // Sets keys of the schema for editors that differ from the reader; null removes a key.
-  Knob shown(const Json& patch) && {
+  Knob patch_schema(const Json& patch) && {
     schema.merge_patch(patch);
     return std::move(*this);
   }
@@ -202,11 +202,11 @@ struct Knob {
     traits |= more;
     return std::move(*this);
   }
-  Knob varied(std::string (*named)(const T&)) && {
+  Knob name_axis(std::string (*named)(const T&)) && {
     axis = named;
     return std::move(*this);
   }
-  Knob brings(std::vector<Brings> rows) && {
+  Knob enable(std::vector<Brings> rows) && {
     beside = std::move(rows);
     return std::move(*this);
   }
@@ -250,7 +250,7 @@ Knob<T> knob(const std::string& key, V T::*member, const Spelling<V>& spelling,
   made.at_rest = [=](const T& object) { return object.*member == usual; };
   made.key = key;
   made.meaning = meaning;
-  return std::move(made).says(key + " %");
+  return std::move(made).describe(key + " %");
 }
 
 template <typename T>
@@ -278,7 +278,7 @@ std::string idle(const KnobTable<T>& table, const Knob<T>& knob, const T& object
 
 // Returns the two parts of a long table as one.
 template <typename T>
-std::vector<Knob<T>> joined(std::vector<Knob<T>> knobs, std::vector<Knob<T>> more) {
+std::vector<Knob<T>> join_knobs(std::vector<Knob<T>> knobs, std::vector<Knob<T>> more) {
   std::move(more.begin(), more.end(), std::back_inserter(knobs));
   return knobs;
 }
@@ -287,7 +287,7 @@ std::vector<Knob<T>> joined(std::vector<Knob<T>> knobs, std::vector<Knob<T>> mor
 template <typename T>
 void read_knobs(Reader& reader, const KnobTable<T>& table, const Setting& setting, T& object) {
   const auto read = [&](const Knob<T>& knob) {
-    if (knob.required(object) && idle(table, knob, object).empty()) reader.require(knob.key);
+    if (knob.is_required(object) && idle(table, knob, object).empty()) reader.require(knob.key);
     if (const Json* value = reader.find(knob.key)) {
       knob.read(object, {*value, reader.file(), reader.place_of(knob.key), setting});
     }
@@ -350,8 +350,8 @@ std::vector<Knob<T>> of_member(U T::*member, std::vector<Knob<U>> knobs) {
     };
     knob.write = [=, write = own.write](const T& object) { return write(object.*member); };
     knob.at_rest = [=, at_rest = own.at_rest](const T& object) { return at_rest(object.*member); };
-    knob.required = [=, required = own.required](const T& object) {
-      return required(object.*member);
+    knob.is_required = [=, is_required = own.is_required](const T& object) {
+      return is_required(object.*member);
     };
     knob.words = [=, words = own.words](const T& object) { return words(object.*member); };
     knob.traits = own.traits;
@@ -379,7 +379,7 @@ Knob<T> part(const std::string& key, const KnobTable<T>& table) {
     return std::ranges::all_of(table.knobs,
                                [&](const Knob<T>& knob) { return knob.at_rest(object); });
   };
-  return std::move(made).says(key + " %");
+  return std::move(made).describe(key + " %");
 }
 
 // Returns " (one thing; another)": the words of each knob that is not at rest; empty: none.

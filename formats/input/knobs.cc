@@ -167,25 +167,25 @@ std::vector<Knob<Hierarchy>> group_knobs() {
            "broadcast inside the groups. sharded: reduce-scatter inside, all-reduce of each shard "
            "across, all-gather inside.")
           .with(kDecides | kWritten)
-          .brings({{"leaders", {"first"}}, {"sharded", {"across_stream"}}})
-          .says(""),
+          .enable({{"leaders", {"first"}}, {"sharded", {"across_stream"}}})
+          .describe(""),
       knob("group_size", &Hierarchy::group_size, ranks_in_a_group(),
            "Consecutive ranks in a group; leaf: as many as share a leaf of the fabric in every "
            "group, "
            "as the nodes are placed. Default: gpus_per_node, a group is a node.")
-          .shown({{"minimum", 2}})
-          .says(""),
+          .patch_schema({{"minimum", 2}})
+          .describe(""),
       knob("first", &Hierarchy::first_all_reduce,
            words<bool>({{"reduce", false}, {"all_reduce", true}}),
            "For the form \"leaders\": how a group sums. reduce: at its leader only. all_reduce: "
            "at all its ranks. Default reduce.")
-          .says(""),
+          .describe(""),
       knob("inside", &Hierarchy::inside, algorithm(),
            "Algorithm of the collectives inside a group. Default: the strategy's algorithm.")
-          .says("% inside"),
+          .describe("% inside"),
       knob("across", &Hierarchy::across, algorithm(),
            "Algorithm of the collectives across groups. Default: the strategy's algorithm.")
-          .says("% across")};
+          .describe("% across")};
 }
 
 std::vector<Knob<FrameworkTraits>> across_knobs() {
@@ -194,11 +194,11 @@ std::vector<Knob<FrameworkTraits>> across_knobs() {
            "For the form \"sharded\": whether what follows the reduce-scatter has a stream of its "
            "own, so that the next bucket's reduce-scatter need not wait for it (FSDP). Default "
            "false.")
-          .says("stream of its own across"),
+          .describe("stream of its own across"),
       knob("across_last", &FrameworkTraits::across_last, yes_or_no(),
            "Whether groups communicate in the last micro-batch alone (MiCS), which says something "
            "with each_micro_batch. Default false.")
-          .says("across in the last micro-batch")};
+          .describe("across in the last micro-batch")};
 }
 
 }  // namespace
@@ -213,8 +213,8 @@ const KnobTable<Strategy>& hierarchy_knobs() {
                                            strategy.traits.across_stream = false;
                                            strategy.traits.across_last = false;
                                          },
-                                         joined(of_member(&Strategy::hierarchy, group_knobs()),
-                                                of_member(&Strategy::traits, across_knobs()))};
+                                         join_knobs(of_member(&Strategy::hierarchy, group_knobs()),
+                                                    of_member(&Strategy::traits, across_knobs()))};
   return table;
 }
 
@@ -226,49 +226,49 @@ const KnobTable<Compression>& compression_knobs() {
       {knob("codec", &C::codec, one_of(compress::codec_names()),
             codecs_meaning() + "With local_sgd the codec is of what is averaged.")
            .with(kDecides | kWritten)
-           .brings(brought_by_codecs())
-           .says(""),
+           .enable(brought_by_codecs())
+           .describe(""),
        knob("sparsity", &C::sparsity, shares_below_one(),
             "Share of elements that dgc keeps back, at least 0 and below 1: 0.999 sends one in a "
             "thousand. Several values are the stages of the ramp, the last one stays. Default "
             "[0.999].")
            .with(kWritten)
-           .says(ramp_words),
-       knob("rampup_begin_step", &C::rampup_begin_step, whole<std::int64_t>(0, kMostSteps),
+           .describe(ramp_words),
+       knob("rampup_begin_step", &C::rampup_begin_step, whole<std::int64_t>(0, kMaxSteps),
             "First step that dgc or powersgd compresses; before it gradients travel in full. "
             "Default "
             "0.")
            .with(kWritten)
-           .says("from step %"),
-       knob("rampup_step", &C::rampup_step, whole<std::int64_t>(1, kMostSteps),
+           .describe("from step %"),
+       knob("rampup_step", &C::rampup_step, whole<std::int64_t>(1, kMaxSteps),
             "Steps over which the sparsity values are passed through, in equal parts. Default 1.")
            .with(kWritten)
-           .says("a ramp of % steps"),
-       knob("min_elements", &C::min_elements, whole<std::int64_t>(0, kMostSteps),
+           .describe("a ramp of % steps"),
+       knob("min_elements", &C::min_elements, whole<std::int64_t>(0, kMaxSteps),
             "Tensors with fewer elements than this are never compressed by dgc. Default 16384.")
            .with(kWritten)
-           .says("tensors of % elements or more"),
+           .describe("tensors of % elements or more"),
        knob("rank", &C::rank, whole<std::int64_t>(1, 1 << 16),
             "Columns of powersgd's two factors; a matrix has as many as its smaller side at most. "
             "Default 1.")
            .with(kWritten)
-           .says("rank %"),
+           .describe("rank %"),
        knob("min_compression_rate", &C::min_rate, number<double>({0, 1e9}, 1),
             "How many times smaller than a matrix powersgd's two factors must be together; "
             "otherwise it travels whole, as vectors do. Default 2.")
            .with(kWritten)
-           .says("matrices % times smaller or more"),
+           .describe("matrices % times smaller or more"),
        knob("encode_launches", &C::encode_launches, whole<std::int64_t>(0, 100000),
             "Kernels launched to encode one bucket, with powersgd one matrix; each costs the "
             "device's launch_us. Default 1, one fused kernel. Paddle's dgc takes about 14.")
            .with(kWritten)
-           .says("% launches to encode"),
+           .describe("% launches to encode"),
        knob("decode_launches", &C::decode_launches, whole<std::int64_t>(0, 100000),
             "Kernels launched to decode one bucket, or matrix. Default 1. Paddle's dgc takes one "
             "for each "
             "rank and one more.")
            .with(kWritten)
-           .says("% launches to decode")}};
+           .describe("% launches to decode")}};
   return table;
 }
 
@@ -281,40 +281,40 @@ const KnobTable<Outer>& outer_knobs() {
             words<Optimizer>({{"sgd", Optimizer::kSgd}, {"nesterov", Optimizer::kNesterov}}),
             "What steps with the mean of how far the ranks have come: sgd, or nesterov with "
             "momentum. Default nesterov.")
-           .shown({{"default", "nesterov"}})
+           .patch_schema({{"default", "nesterov"}})
            .with(kDecides | kWritten)
-           .brings({{"nesterov", {"momentum"}}})
-           .says("%"),
+           .enable({{"nesterov", {"momentum"}}})
+           .describe("%"),
        knob("rate", &Outer::rate, number<double>({0, 1e3, true}, 1),
             "Learning rate of the outer optimizer; 1 with sgd is the mean. Default 0.7.")
            .with(kWritten)
-           .says("rate %"),
+           .describe("rate %"),
        knob("momentum", &Outer::momentum, number<double>({0, 1}, 1),
             "Of nesterov, which keeps it in fp32. Default 0.9.")
            .with(kWritten)
-           .says("momentum %"),
+           .describe("momentum %"),
        knob("mix", &Outer::mix, number<double>({0, 1}, 1),
             "Share of its own parameters that a rank keeps when it takes the new ones (torchft's "
             "fragment_update_alpha). Default 0.")
-           .says("mix %")}};
+           .describe("mix %")}};
   return table;
 }
 
 const KnobTable<Fetches>& fetch_knobs() {
-  constexpr std::int64_t kMost = std::int64_t{1} << 50;
+  constexpr std::int64_t kMax = std::int64_t{1} << 50;
   static const KnobTable<Fetches> table{
       "fetches",
       [](const Setting&, Fetches& fetches) { fetches.live = 1'000'000'000; },
-      {knob("live_elements", &Fetches::live, whole<std::int64_t>(1, kMost),
+      {knob("live_elements", &Fetches::live, whole<std::int64_t>(1, kMax),
             "Elements in place, from which on a module asks for its own parameters alone "
             "(stage3_max_live_parameters). Default 1000000000.")
-           .shown({{"default", 1'000'000'000}})
+           .patch_schema({{"default", 1'000'000'000}})
            .with(kWritten),
-       knob("ahead_elements", &Fetches::ahead, whole<std::int64_t>(0, kMost),
+       knob("ahead_elements", &Fetches::ahead, whole<std::int64_t>(0, kMax),
             "Elements that each module asks for early, of the modules that come next "
             "(stage3_prefetch_bucket_size); more by the rest of the last parameter. Default 0.")
            .with(kWritten),
-       knob("reuse_elements", &Fetches::reuse, whole<std::int64_t>(0, kMost),
+       knob("reuse_elements", &Fetches::reuse, whole<std::int64_t>(0, kMax),
             "Parameters stay in place if another module needs them before as many elements of "
             "other modules have passed (stage3_max_reuse_distance). Default 0.")
            .with(kWritten)}};
@@ -323,64 +323,64 @@ const KnobTable<Fetches>& fetch_knobs() {
 
 const KnobTable<LocalSgd>& local_sgd_knobs() {
   using L = LocalSgd;
-  constexpr std::int64_t kMostPeriod = 1 << 20;
+  constexpr std::int64_t kMaxPeriod = 1 << 20;
   static const KnobTable<L> table{
       "local_sgd",
       [](const Setting&, L& local) { local.enabled = true; },
-      {knob("begin_step", &L::begin_step, whole<std::int64_t>(1, kMostSteps),
+      {knob("begin_step", &L::begin_step, whole<std::int64_t>(1, kMaxSteps),
             "Step from which ranks train on their own; before it gradients are summed in every "
             "step. Default 1.")
            .with(kWritten)
-           .says("from step %"),
+           .describe("from step %"),
        knob("subgroup", &L::subgroup, ranks_in_a_group(),
             "Ranks that sum their gradients in each local step, consecutive ones, by the "
             "strategy's other keys (PyTorch's post-local SGD: those of a node). Must divide the "
             "number of ranks; leaf as in hierarchy.group_size; fusion is the gradients', "
             "parameters are averaged in one bucket, "
             "compressed where the strategy says so. 1: none do. Default 1.")
-           .says("gradients all-reduced among %"),
+           .describe("gradients all-reduced among %"),
        knob("outer", &L::outer, object_of(outer_knobs()), "")
-           .resting([](const L& local) { return !local.outer.any(); })
-           .says([](const L& local) {
+           .rest_if([](const L& local) { return !local.outer.any(); })
+           .describe([](const L& local) {
              return "outer step" + moved_knobs(outer_knobs(), local.outer);
            }),
        knob("fragments", &L::fragments, whole<int>(1, 1 << 16),
             "Parts of the parameters, first layers first, which are averaged by turns, each once a "
             "period, evenly apart (Streaming DiLoCo). Default 1.")
-           .says("% fragments"),
-       knob("delay", &L::delay, whole<std::int64_t>(0, kMostPeriod),
+           .describe("% fragments"),
+       knob("delay", &L::delay, whole<std::int64_t>(0, kMaxPeriod),
             "Steps that go on between sending a fragment and applying it. Less than period / "
             "fragments. Default 0.")
-           .says("applied % steps later"),
+           .describe("applied % steps later"),
        knob("warmup", &L::warmup_gradients, words<bool>({{"average", false}, {"gradients", true}}),
             "What is summed in every step up to begin_step. average: parameters are averaged. "
             "gradients: gradients are all-reduced among all ranks. Default average.")
-           .says("gradients all-reduced before"),
-       knob("period", &L::period, whole<std::int64_t>(1, kMostPeriod),
+           .describe("gradients all-reduced before"),
+       knob("period", &L::period, whole<std::int64_t>(1, kMaxPeriod),
             "Steps from one averaging to the next. A larger one communicates less and may cost "
             "accuracy.")
            .with(kWritten)
-           .says(""),
+           .describe(""),
        knob("periods", &L::periods,
-            list_of(whole<std::int64_t>(1, kMostPeriod), "at least one period"),
+            list_of(whole<std::int64_t>(1, kMaxPeriod), "at least one period"),
             "Steps of each of so many equal blocks of ranks, the first ranks first, where some "
             "compute faster (cluster.speeds; torchft's sync_every of each group). period is their "
             "mean, a whole number. Default: all alike.")
-           .says("by block of ranks: %"),
+           .describe("by block of ranks: %"),
        knob("adaptive", &L::adaptive, yes_or_no(),
             "Whether the period follows the loss and the learning rate (see training). Default "
             "false.")
            .with(kDecides)
-           .brings({{false, {"period", "periods"}}, {true, {"init_period", "max_period"}}})
-           .says(""),
-       knob("init_period", &L::init_period, whole<std::int64_t>(1, kMostPeriod),
+           .enable({{false, {"period", "periods"}}, {true, {"init_period", "max_period"}}})
+           .describe(""),
+       knob("init_period", &L::init_period, whole<std::int64_t>(1, kMaxPeriod),
             "Period that adaptive LocalSGD begins with.")
            .with(kWritten)
-           .says("at first every %"),
-       knob("max_period", &L::max_period, whole<std::int64_t>(1, kMostPeriod),
+           .describe("at first every %"),
+       knob("max_period", &L::max_period, whole<std::int64_t>(1, kMaxPeriod),
             "Longest period that adaptive LocalSGD may choose. Default 16.")
            .with(kWritten)
-           .says("at most every %")}};
+           .describe("at most every %")}};
   return table;
 }
 
@@ -394,28 +394,28 @@ const KnobTable<ComputeFusion>& compute_fusion_knobs() {
       {knob("fuse_relu_depthwise_conv", &F::fuse_relu_depthwise_conv, yes_or_no(),
             "A relu goes into the depthwise convolution after it, forward and backward. Default "
             "false.")
-           .says("relu_depthwise_conv"),
+           .describe("relu_depthwise_conv"),
        knob("fuse_bn_act_ops", &F::fuse_bn_act_ops, yes_or_no(),
             "batch_norm and relu. Matches in fp16 with NHWC only. Default false.")
-           .says("bn_act"),
+           .describe("bn_act"),
        knob("fuse_bn_add_act_ops", &F::fuse_bn_add_act_ops, yes_or_no(),
             "batch_norm, elementwise_add and relu. Matches in fp16 with NHWC only. Default true, "
             "as in Paddle.")
-           .says("bn_add_act")
-           .shown({{"default", true}})
+           .describe("bn_add_act")
+           .patch_schema({{"default", true}})
            .with(kWritten),
        knob("fuse_gemm_epilogue", &F::fuse_gemm_epilogue, yes_or_no(),
             "A product with a weight, its bias and, where the weight's columns are a multiple of "
             "128 (relu) or 8 (gelu), the activation; backward likewise. Paddle needs CUDA 11.6. "
             "Default false.")
-           .says("gemm_epilogue"),
+           .describe("gemm_epilogue"),
        knob("fuse_elewise_add_act_ops", &F::fuse_elewise_add_act_ops, yes_or_no(),
             "elementwise_add and relu, scale or tanh; backward with relu only. Default false.")
-           .says("elewise_add_act"),
+           .describe("elewise_add_act"),
        knob("fuse_all_optimizer_ops", &F::fuse_all_optimizer_ops, yes_or_no(),
             "All update operators become one, if their gradients are dense and of one dtype. It "
             "waits for every gradient, so update must be after_all. Default false.")
-           .says("all_optimizer")}};
+           .describe("all_optimizer")}};
   return table;
 }
 
@@ -429,7 +429,7 @@ std::vector<Knob<Strategy>> transport_knobs() {
            "Whether communication overlaps the backward pass. Default true. false puts "
            "everything on the compute stream, one after the other.")
           .with(kExact)
-          .brings({{true,
+          .enable({{true,
                     {"streams", "cross_step", "priority", "local_sgd.delay"},
                     "without overlap everything is on one stream"}}),
       knob("streams", &S::streams, streams(),
@@ -437,7 +437,7 @@ std::vector<Knob<Strategy>> transport_knobs() {
            "collectives can run at once. Default 1. Raise it when a single stream cannot fill the "
            "link.")
           .with(kExact)
-          .varied(stream_words),
+          .name_axis(stream_words),
       knob("algorithm", &S::algorithm, algorithm(),
            "How collectives move their data: ring (least traffic); to_one (everyone to one rank "
            "and back); double_binary_tree (low latency on many ranks); halving_doubling (few "
@@ -445,20 +445,20 @@ std::vector<Knob<Strategy>> transport_knobs() {
            "(parts directly to the ranks that sum them, for low precision). Default: nccl where "
            "that is the cluster's library, else ring.")
           .with(kWritten | kExact)
-          .varied([](const S& s) { return s.algorithm; }),
+          .name_axis([](const S& s) { return s.algorithm; }),
       part("fusion", fusion_knobs()).with(kWritten | kExact),
       part("hierarchy", hierarchy_knobs())
-          .resting([](const S& s) { return s.hierarchy.form == Hierarchy::Form::kFlat; })
+          .rest_if([](const S& s) { return s.hierarchy.form == Hierarchy::Form::kFlat; })
           .with(kExact)
-          .varied(hierarchy_words),
+          .name_axis(hierarchy_words),
       knob("compression", &S::compression, object_of(compression_knobs()), "")
-          .resting([](const S& s) { return s.compression.codec.empty(); })
+          .rest_if([](const S& s) { return s.compression.codec.empty(); })
           .with(kExact | kChangesTraining)
-          .varied(compression_words),
+          .name_axis(compression_words),
       knob("local_sgd", &S::local_sgd, object_of(local_sgd_knobs()), "")
-          .resting([](const S& s) { return !s.local_sgd.enabled; })
+          .rest_if([](const S& s) { return !s.local_sgd.enabled; })
           .with(kExact | kChangesTraining)
-          .varied(averaging_words)};
+          .name_axis(averaging_words)};
 }
 
 // Returns the knobs of the collectives that exchange gradients and parameters.
@@ -472,9 +472,9 @@ std::vector<Knob<Strategy>> exchange_knobs() {
            "likewise, "
            "but gradients are all-reduced. Default all_reduce.")
           .with(kDecides)
-          .brings({{"sharded", {"gather_groups", "gather_format", "regather"}},
+          .enable({{"sharded", {"gather_groups", "gather_format", "regather"}},
                    {"sharded_update", {"gather_groups", "gather_format"}}})
-          .varied(exchange_words),
+          .name_axis(exchange_words),
       knob("gather_groups", &S::gather_groups, groups(false),
            "With exchange sharded: the buckets in which updated parameters are gathered, as "
            "fusion.groups. Default: as the gradients were scattered."),
@@ -484,7 +484,7 @@ std::vector<Knob<Strategy>> exchange_knobs() {
           "each bucket's while the backward pass of the one before runs. Without gather_groups all "
           "but the bucket that is ready last are (FSDP, whose root keeps its). Default false.")
           .with(kDecides)
-          .brings({{true, {"regather_group", "kept_groups", "fetches"}}})};
+          .enable({{true, {"regather_group", "kept_groups", "fetches"}}})};
 }
 
 // Returns the knobs of a framework that gathers sharded parameters.
@@ -503,18 +503,18 @@ std::vector<Knob<FrameworkTraits>> gather_knobs() {
            "fp8-param-gather). fp8: of the matrices of layers; the others travel in bf16. Default "
            "own, that of the gradients."),
       knob("fetches", &FrameworkTraits::fetches, object_of(fetch_knobs()), "")
-          .resting([](const FrameworkTraits& traits) { return !traits.fetches.any(); })};
+          .rest_if([](const FrameworkTraits& traits) { return !traits.fetches.any(); })};
 }
 
 // Returns the knobs for the readiness and exchange of gradients.
 std::vector<Knob<Strategy>> order_knobs() {
   using S = Strategy;
   return {
-      knob("pieces", &S::pieces, rising_ends(),
+      knob("pieces", &S::graph_segments, rising_ends(),
            "Index of the last gradient of each piece that the backward pass runs in, whose "
            "gradients are all there at its end (graphs of torch.compile); what comes after the "
            "last of them is a piece too. Default: each gradient is there once it is computed.")
-          .shown({{"minItems", nullptr}, {"default", Json::array()}}),
+          .patch_schema({{"minItems", nullptr}, {"default", Json::array()}}),
       knob("each_micro_batch", &S::each_micro_batch, yes_or_no(),
            "Whether gradients are summed in every micro-batch of the workload instead of in the "
            "last alone (DDP without no_sync, DeepSpeed's ZeRO-2). Default false."),
@@ -540,16 +540,16 @@ std::vector<Knob<Strategy>> urgency_knobs() {
            "of for all of them. Each layer's update then comes before its forward pass. Default "
            "false.")
           .with(kDecides)
-          .brings({{true, {"fetches"}}})
-          .varied([](const S& s) {
+          .enable({{true, {"fetches"}}})
+          .name_axis([](const S& s) {
             return std::string(s.cross_step ? "across steps" : "step by step");
           }),
       knob("priority", &S::priority, priorities(),
            "Which bucket goes when the network is free. ready: the one that was ready first. "
            "layer: the one that the next forward pass needs first. Default ready.")
           .with(kDecides)
-          .brings({{"layer", {"credit_mb"}}})
-          .varied([](const S& s) {
+          .enable({{"layer", {"credit_mb"}}})
+          .name_axis([](const S& s) {
             return std::string(s.priority == S::Priority::kLayer ? "first layers first"
                                                                  : "in the order of readiness");
           }),
@@ -570,7 +570,7 @@ std::vector<Knob<Strategy>> copy_knobs() {
            "Whether gradients are copied into their bucket and back, a read and a write of each "
            "byte each way at device.memory_gbytes_per_s (DDP without gradient_as_bucket_view). "
            "Default false.")
-          .varied([](const S& s) {
+          .name_axis([](const S& s) {
             return std::string(s.bucket_copies ? "copied into buckets" : "gradients as views");
           })};
 }
@@ -596,8 +596,8 @@ std::vector<Knob<Strategy>> update_knobs() {
            "When parameters are updated. after_all: once every gradient has arrived. per_bucket: "
            "each bucket's as soon as its gradients have arrived. Default after_all, with "
            "cross_step per_bucket.")
-          .resting([](const S& s) { return s.update == usual_update(s); })
-          .brings({{Json(), {"cross_step"}},
+          .rest_if([](const S& s) { return s.update == usual_update(s); })
+          .enable({{Json(), {"cross_step"}},
                    {"per_bucket",
                     {"cross_step"},
                     "each layer's parameters are updated before its forward pass"},
@@ -606,12 +606,14 @@ std::vector<Knob<Strategy>> update_knobs() {
                     "the one operator waits for every gradient"}}),
       knob("compute_fusion", &S::compute_fusion, object_of(compute_fusion_knobs()), "")
           .with(kExact)
-          .varied(compute_fusion_words)};
+          .name_axis(compute_fusion_words)};
 }
 
 std::vector<Knob<Strategy>> all_knobs() {
   std::vector<Knob<Strategy>> all;
-  const auto add = [&](std::vector<Knob<Strategy>> knobs) { all = joined(std::move(all), knobs); };
+  const auto add = [&](std::vector<Knob<Strategy>> knobs) {
+    all = join_knobs(std::move(all), knobs);
+  };
   const auto add_traits = [&](std::vector<Knob<FrameworkTraits>> knobs) {
     add(of_member(&Strategy::traits, std::move(knobs)));
   };

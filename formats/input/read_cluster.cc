@@ -22,7 +22,7 @@
 namespace syncline::input {
 namespace {
 
-constexpr std::int64_t kMostRanks = 1 << 20;
+constexpr std::int64_t kMaxRanks = 1 << 20;
 
 // Returns the bandwidth of one TCP connection at this share of lost packets: CUBIC's window per
 // round trip, or Reno's if larger. Sources: Mathis et al. 1997, RFC 9438 section 5.
@@ -48,7 +48,7 @@ Tier read_tier(Reader& reader, std::string name, int span, int ports) {
   const double rated = reader.number("bandwidth_gbps", {0, 1e7, true});
   tier.bandwidth = rated * kGigabitPerSecond * tier.efficiency * tier.nics;
   if (reader.has("upload_gbps")) {
-    tier.sends = reader.number("upload_gbps", {0, 1e7, true}) / rated;
+    tier.upload_ratio = reader.number("upload_gbps", {0, 1e7, true}) / rated;
   }
   if (reader.has("flow_cap_gbps")) {
     tier.flow_cap = reader.number("flow_cap_gbps", {0, 1e7, true}) * kGigabitPerSecond;
@@ -221,15 +221,15 @@ struct Levels {
 
 // Reads the nodes below one switch of `inter` and of each further level.
 std::vector<int> read_units(Reader& reader, std::vector<Reader>& upper, int all_nodes) {
-  constexpr std::size_t kMostUpper = kMostTiers - 2;
-  if (upper.size() > kMostUpper) {
+  constexpr std::size_t kMaxUpperTiers = kMaxTiers - 2;
+  if (upper.size() > kMaxUpperTiers) {
     reader.fail("upper", "found " + std::to_string(upper.size()) + " levels, expected at most " +
-                             std::to_string(kMostUpper));
+                             std::to_string(kMaxUpperTiers));
   }
   std::vector<int> units;
   int below = 1;
   for (auto& level : upper) {
-    const int nodes = static_cast<int>(level.integer("nodes_per_group", 1, kMostRanks));
+    const int nodes = static_cast<int>(level.integer("nodes_per_group", 1, kMaxRanks));
     if (nodes % below != 0 || all_nodes % nodes != 0) {
       level.fail("nodes_per_group", "found " + std::to_string(nodes) + ", expected a multiple of " +
                                         std::to_string(below) + " that divides the " +
@@ -364,9 +364,9 @@ Cluster read_cluster(Reader named) {
   cluster.name = reader.text("name");
   cluster.source = reader.text_or("source", "");
   reader.text_or("about", "");
-  cluster.nodes = static_cast<int>(reader.integer("nodes", 1, kMostRanks));
+  cluster.nodes = static_cast<int>(reader.integer("nodes", 1, kMaxRanks));
   cluster.gpus_per_node = static_cast<int>(reader.integer("gpus_per_node", 1, 1024));
-  if (std::int64_t{cluster.nodes} * cluster.gpus_per_node > kMostRanks) {
+  if (std::int64_t{cluster.nodes} * cluster.gpus_per_node > kMaxRanks) {
     reader.fail("nodes", "more than 2^20 GPUs");
   }
 

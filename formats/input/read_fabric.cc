@@ -22,9 +22,9 @@
 namespace syncline::input {
 namespace {
 
-using fabric::kMostLevels;
-using fabric::kMostNodes;
-constexpr std::int64_t kMostPorts = 4096;  // of a switch
+using fabric::kMaxLevels;
+using fabric::kMaxNodes;
+constexpr std::int64_t kMaxPorts = 4096;  // of a switch
 
 // Ports that connect nodes to the fabric.
 struct Ports {
@@ -42,8 +42,8 @@ std::vector<int> read_numbers(Reader& reader, const char* key, std::int64_t most
     const std::string place = reader.place_of(key) + "." + std::to_string(numbers.size());
     numbers.push_back(static_cast<int>(checked_integer(each, 1, most, reader.file(), place)));
   }
-  if (numbers.empty() || numbers.size() > kMostLevels) {
-    reader.fail(key, "expected 1 to " + std::to_string(kMostLevels) + " numbers");
+  if (numbers.empty() || numbers.size() > kMaxLevels) {
+    reader.fail(key, "expected 1 to " + std::to_string(kMaxLevels) + " numbers");
   }
   return numbers;
 }
@@ -84,10 +84,10 @@ std::vector<BytesPerSecond> read_speeds(Reader& reader, std::size_t levels, cons
 
 fabric::Topology read_fat_tree(Reader& reader, const Ports& ports) {
   fabric::FatTree tree;
-  tree.down = read_numbers(reader, "down", kMostNodes);
-  tree.up = read_numbers(reader, "up", kMostPorts);
+  tree.down = read_numbers(reader, "down", kMaxNodes);
+  tree.up = read_numbers(reader, "up", kMaxPorts);
   tree.cables.assign(tree.down.size(), 1);
-  if (reader.has("links")) tree.cables = read_numbers(reader, "links", kMostPorts);
+  if (reader.has("links")) tree.cables = read_numbers(reader, "links", kMaxPorts);
   if (tree.up.size() != tree.down.size() || tree.cables.size() != tree.down.size()) {
     reader.fail("up", "expected as many numbers as in 'down', and in 'links'");
   }
@@ -100,9 +100,9 @@ fabric::Topology read_fat_tree(Reader& reader, const Ports& ports) {
 
 fabric::Topology read_leaf_spine(Reader& reader, bool rails, const Ports& ports) {
   fabric::LeafSpine shape;
-  shape.nodes = static_cast<int>(reader.integer_or("nodes", ports.nodes, 1, kMostNodes));
+  shape.nodes = static_cast<int>(reader.integer_or("nodes", ports.nodes, 1, kMaxNodes));
   require_nodes(reader, "nodes", shape.nodes, ports.nodes);
-  shape.nodes_per_leaf = static_cast<int>(reader.integer("nodes_per_leaf", 1, kMostNodes));
+  shape.nodes_per_leaf = static_cast<int>(reader.integer("nodes_per_leaf", 1, kMaxNodes));
   if (rails) {
     shape.rails = ports.nics;
     shape.tors = static_cast<int>(reader.integer_or("tors", 1, 1, 2));
@@ -114,17 +114,17 @@ fabric::Topology read_leaf_spine(Reader& reader, bool rails, const Ports& ports)
   const double below = shape.nodes_per_leaf * ports.node / (shape.rails * shape.tors);
   const BytesPerSecond usual = ports.nic() / shape.tors;
   shape.speed = read_speeds(reader, 1, ports, usual).front();
-  shape.cables = static_cast<int>(reader.integer_or("links", 1, 1, kMostPorts));
+  shape.cables = static_cast<int>(reader.integer_or("links", 1, 1, kMaxPorts));
   if (reader.has("oversubscription") == reader.has("spines")) {
     reader.fail("spines", "expected 'spines' or 'oversubscription', one of both");
   }
   if (reader.has("spines")) {
-    shape.spines = static_cast<int>(reader.integer("spines", 1, kMostPorts));
+    shape.spines = static_cast<int>(reader.integer("spines", 1, kMaxPorts));
   } else {
     // The nearest number of spines, and the bandwidth that makes the ratio exact.
     const double above = below / reader.number("oversubscription", {1e-3, 1e6});
     shape.spines = static_cast<int>(
-        std::clamp(std::round(above / (shape.speed * shape.cables)), 1.0, 1.0 * kMostPorts));
+        std::clamp(std::round(above / (shape.speed * shape.cables)), 1.0, 1.0 * kMaxPorts));
     shape.speed = above / (shape.spines * shape.cables);
   }
   return built(reader, "nodes_per_leaf", [&] { return fabric::leaf_spine(shape); });
@@ -132,11 +132,11 @@ fabric::Topology read_leaf_spine(Reader& reader, bool rails, const Ports& ports)
 
 fabric::Topology read_dragonfly(Reader& reader, const Ports& ports) {
   fabric::Dragonfly shape;
-  shape.groups = static_cast<int>(reader.integer("groups", 1, kMostPorts));
-  shape.switches = static_cast<int>(reader.integer("switches", 1, kMostPorts));
-  shape.hosts = static_cast<int>(reader.integer("hosts", 1, kMostPorts));
-  shape.cables = static_cast<int>(reader.integer_or("links", 1, 1, kMostPorts));
-  shape.apart = static_cast<int>(reader.integer_or("switches_per_node", 1, 1, kMostPorts));
+  shape.groups = static_cast<int>(reader.integer("groups", 1, kMaxPorts));
+  shape.switches = static_cast<int>(reader.integer("switches", 1, kMaxPorts));
+  shape.hosts = static_cast<int>(reader.integer("hosts", 1, kMaxPorts));
+  shape.cables = static_cast<int>(reader.integer_or("links", 1, 1, kMaxPorts));
+  shape.apart = static_cast<int>(reader.integer_or("switches_per_node", 1, 1, kMaxPorts));
   if (ports.nics % shape.apart != 0 || shape.switches % shape.apart != 0) {
     reader.fail("switches_per_node",
                 "found " + std::to_string(shape.apart) + ", expected a divisor of the " +
@@ -150,7 +150,7 @@ fabric::Topology read_dragonfly(Reader& reader, const Ports& ports) {
 }
 
 fabric::Topology read_torus(Reader& reader, const Ports& ports) {
-  const std::vector<int> sizes = read_numbers(reader, "sizes", kMostPorts);
+  const std::vector<int> sizes = read_numbers(reader, "sizes", kMaxPorts);
   const BytesPerSecond speed = read_speeds(reader, 1, ports, ports.nic()).front();
   return built(reader, "sizes", [&] { return fabric::torus(sizes, speed); });
 }
@@ -228,8 +228,8 @@ std::vector<int> read_placement(Reader& reader, int nodes, const std::vector<int
   if (!host_list && (given == nullptr || !given->is_array())) {
     const std::string word =
         reader.word_or("placement", "packed", {"packed", "spread", "scattered"});
-    topology.nodes = fabric::placed(topology, nodes, kWords.at(word), topology.seed, taken);
-    return fabric::placed(topology, nodes, Placement::kPacked, topology.seed, taken);
+    topology.nodes = fabric::place_nodes(topology, nodes, kWords.at(word), topology.seed, taken);
+    return fabric::place_nodes(topology, nodes, Placement::kPacked, topology.seed, taken);
   }
   const Json list = host_list ? slurm_list(reader, given->get<std::string>()) : *given;
   topology.nodes = listed_nodes(reader, list, topology);
@@ -336,7 +336,7 @@ std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluste
   topology.parts = lanes * flows * (topology.hashed ? 1 : fabric::ways_at_a_tie(topology));
   topology.given = named.json().dump();
   const auto finished = [](const fabric::Topology& each) {
-    return std::make_shared<fabric::Topology>(each.hashed ? each : fabric::pooled(each));
+    return std::make_shared<fabric::Topology>(each.hashed ? each : fabric::merge_pools(each));
   };
   fabric::Topology before = topology;
   before.nodes = measured;

@@ -10,8 +10,8 @@
 namespace syncline::input {
 namespace {
 
-constexpr std::int64_t kMostValueBytes = std::int64_t{1} << 46;
-constexpr std::size_t kMostOperators = 200000;
+constexpr std::int64_t kMaxValueBytes = std::int64_t{1} << 46;
+constexpr std::size_t kMaxOperators = 200000;
 
 DType format_of(const std::string& word) {
   if (word == "fp16") return DType::kFp16;
@@ -56,19 +56,19 @@ void take_generated(Reader& reader, operators::Generated& generated, Workload& w
 
 // Reads a mixture of experts, and latent attention.
 void read_experts(Reader& reader, operators::TransformerShape& shape) {
-  constexpr std::int64_t kMostExperts = 4096;
+  constexpr std::int64_t kMaxExperts = 4096;
   const auto size = [&](const char* key, std::int64_t fallback, std::int64_t most) {
     return reader.integer_or(key, fallback, 0, most);
   };
-  shape.experts = size("experts", 0, kMostExperts);
-  shape.experts_per_token = size("experts_per_token", 2, kMostExperts);
-  shape.expert_inner = size("expert_inner", shape.inner, operators::kMostInner);
-  shape.shared_inner = size("shared_inner", 0, operators::kMostInner);
+  shape.experts = size("experts", 0, kMaxExperts);
+  shape.experts_per_token = size("experts_per_token", 2, kMaxExperts);
+  shape.expert_inner = size("expert_inner", shape.inner, operators::kMaxFfnWidth);
+  shape.shared_inner = size("shared_inner", 0, operators::kMaxFfnWidth);
   shape.dense_layers = size("dense_layers", 0, shape.layers);
   shape.shared_gate = reader.boolean_or("shared_gate", false);
-  shape.query_latent = size("query_latent", 0, operators::kMostHidden);
-  shape.latent = size("latent", 0, operators::kMostHidden);
-  shape.rope_width = size("rope_width", 0, operators::kMostHeadWidth);
+  shape.query_latent = size("query_latent", 0, operators::kMaxHidden);
+  shape.latent = size("latent", 0, operators::kMaxHidden);
+  shape.rope_width = size("rope_width", 0, operators::kMaxHeadWidth);
   if (shape.experts > 0 && shape.experts_per_token > shape.experts) {
     reader.fail("experts_per_token", "more than the " + std::to_string(shape.experts) + " experts");
   }
@@ -91,7 +91,7 @@ void judge_cut(Reader& reader, const operators::Architecture& row,
                 std::to_string(by) + " ranks cannot share " + std::to_string(count) + " " + what);
   };
   divides(parallel.tensor, shape.heads, "heads");
-  divides(parallel.tensor, operators::completed(shape).inner, "columns of the inner half");
+  divides(parallel.tensor, operators::complete_shape(shape).inner, "columns of the inner half");
   divides(parallel.context, options.sequence, "tokens of a sequence");
   if (parallel.expert > 1) divides(parallel.expert, shape.experts, "experts");
   if (parallel.expert > 1 && shape.experts == 0) {
@@ -120,24 +120,24 @@ void read_halves(Reader& reader, operators::TransformerShape& shape) {
 // Reads the sizes of one of a family.
 operators::TransformerShape read_shape(Reader reader, bool images) {
   operators::TransformerShape shape;
-  shape.layers = reader.integer("layers", 1, operators::kMostLayers);
-  shape.hidden = reader.integer("hidden", 1, operators::kMostHidden);
-  shape.heads = reader.integer("heads", 1, operators::kMostHeads);
+  shape.layers = reader.integer("layers", 1, operators::kMaxLayers);
+  shape.hidden = reader.integer("hidden", 1, operators::kMaxHidden);
+  shape.heads = reader.integer("heads", 1, operators::kMaxHeads);
   shape.kv_heads = reader.integer_or("kv_heads", shape.heads, 1, shape.heads);
   if (shape.heads % shape.kv_heads != 0) {
     reader.fail("kv_heads", "found " + std::to_string(shape.kv_heads) + ", expected a divisor of " +
                                 std::to_string(shape.heads) + " heads");
   }
-  shape.head_width = reader.integer_or("head_width", 0, 1, operators::kMostHeadWidth);
+  shape.head_width = reader.integer_or("head_width", 0, 1, operators::kMaxHeadWidth);
   if (shape.head_width == 0 && shape.hidden % shape.heads != 0) {
     reader.fail("heads", "found " + std::to_string(shape.heads) + ", expected a divisor of " +
                              std::to_string(shape.hidden) + ", or head_width");
   }
-  shape.inner = reader.integer_or("inner", 4 * shape.hidden, 1, operators::kMostInner);
+  shape.inner = reader.integer_or("inner", 4 * shape.hidden, 1, operators::kMaxFfnWidth);
   if (!images) {
-    shape.words = reader.integer("words", 1, operators::kMostWords);
-    shape.positions = reader.integer_or("positions", 1024, 1, operators::kMostWords);
-    shape.kinds = reader.integer_or("kinds", shape.kinds, 1, operators::kMostKinds);
+    shape.words = reader.integer("words", 1, operators::kMaxVocabulary);
+    shape.positions = reader.integer_or("positions", 1024, 1, operators::kMaxVocabulary);
+    shape.kinds = reader.integer_or("kinds", shape.kinds, 1, operators::kMaxTokenTypes);
     shape.tied = reader.boolean_or("tied", false);
     shape.bias = reader.boolean_or("bias", false);
     shape.head_norm = reader.boolean_or("head_norm", false);
@@ -145,7 +145,7 @@ operators::TransformerShape read_shape(Reader reader, bool images) {
     read_halves(reader, shape);
     read_experts(reader, shape);
   } else {
-    shape.patch = reader.integer_or("patch", shape.patch, 1, operators::kMostImage);
+    shape.patch = reader.integer_or("patch", shape.patch, 1, operators::kMaxImage);
   }
   reader.finish();
   return shape;
@@ -153,7 +153,7 @@ operators::TransformerShape read_shape(Reader reader, bool images) {
 
 // Refuses sizes that no machine trains with: they are a mistake, and would overflow.
 void judge_size(Reader& reader, const operators::ArchitectureOptions& options, bool images) {
-  const operators::TransformerShape shape = operators::completed(options.shape);
+  const operators::TransformerShape shape = operators::complete_shape(options.shape);
   if (shape.layers == 0) return;
   const auto real = [](std::int64_t count) { return static_cast<double>(count); };
   if (images && options.image % shape.patch != 0) {
@@ -166,7 +166,7 @@ void judge_size(Reader& reader, const operators::ArchitectureOptions& options, b
   const double rows = real(options.batch) * sequence;
   const double widest =
       real(std::max({shape.words, shape.inner, shape.hidden, shape.heads * shape.head_width}));
-  if (rows * std::max(widest, real(shape.heads) * sequence) > operators::kMostElements) {
+  if (rows * std::max(widest, real(shape.heads) * sequence) > operators::kMaxElements) {
     reader.fail("architecture", "a step of more than 10^15 elements in one tensor");
   }
 }
@@ -194,8 +194,8 @@ operators::Generated read_architecture(Reader& reader, Workload& workload, bool 
   options.dtype = format_of(format);
   options.layout = layout_of(reader, "NCHW");
   options.image =
-      reader.integer_or("image", options.image, operators::kLeastImage, operators::kMostImage);
-  options.classes = reader.integer_or("classes", options.classes, 1, operators::kMostWords);
+      reader.integer_or("image", options.image, operators::kMinImage, operators::kMaxImage);
+  options.classes = reader.integer_or("classes", options.classes, 1, operators::kMaxVocabulary);
   options.shape = row->shaped ? read_shape(reader.object("shape"), row->images) : row->shape;
   if (!row->images) {
     const std::int64_t longest = row->longest > 0 ? row->longest : options.shape.positions;
@@ -214,10 +214,10 @@ operators::Generated read_architecture(Reader& reader, Workload& workload, bool 
   options.flash_attention = reader.boolean_or("flash_attention", false);
   options.fp32_gradients = reader.boolean_or("autocast", false);
   options.eager = reader.boolean_or("eager", false);
-  constexpr std::int64_t kMostSamples = 1 << 20;
-  if (options.batch > kMostSamples) {
+  constexpr std::int64_t kMaxSamples = 1 << 20;
+  if (options.batch > kMaxSamples) {
     reader.fail("architecture", "a batch of " + std::to_string(options.batch) +
-                                    ", expected at most " + std::to_string(kMostSamples));
+                                    ", expected at most " + std::to_string(kMaxSamples));
   }
   judge_size(reader, options, row->images);
   options.parallel = workload.parallel;
@@ -306,7 +306,7 @@ void read_list(Reader& reader, Workload& workload) {
   for (auto& item : reader.objects("values")) {
     Value value;
     value.name = item.text("name");
-    value.bytes = item.integer("bytes", 0, kMostValueBytes);
+    value.bytes = item.integer("bytes", 0, kMaxValueBytes);
     if (!values.emplace(value.name, static_cast<int>(list.values.size())).second) {
       item.fail("name", "'" + value.name + "' names two values");
     }
@@ -315,7 +315,7 @@ void read_list(Reader& reader, Workload& workload) {
   }
   std::vector<Reader> items = reader.objects("list");
   if (items.empty()) reader.fail("list", "empty, expected at least one operator");
-  if (items.size() > kMostOperators) reader.fail("list", "more than 200000 operators");
+  if (items.size() > kMaxOperators) reader.fail("list", "more than 200000 operators");
   std::vector<Operator> operators;
   std::vector<char> ever_written(list.values.size(), 0);
   for (auto& item : items) {

@@ -17,7 +17,7 @@ namespace {
 using collective::CollectiveKind;
 using collective::Groups;
 
-constexpr int kMostRanks = 1 << 20;
+constexpr int kMaxRanks = 1 << 20;
 constexpr const char* kInside = "tp-cp-ep-pp-dp";  // the pipeline's stages are neighbours
 constexpr const char* kOutside = "tp-cp-ep-dp-pp";
 
@@ -87,7 +87,7 @@ void judge(const Reader& reader, const Parallel& parallel, const Cluster& cluste
                               ": expected so many a node, or whole nodes, of " +
                               std::to_string(cluster.gpus_per_node) + " GPUs");
   }
-  if (product(parallel.pipeline, parallel.virtual_stages) > kMostRanks) {
+  if (product(parallel.pipeline, parallel.virtual_stages) > kMaxRanks) {
     reader.fail("virtual_stages", "so many a stage of " + std::to_string(parallel.pipeline) +
                                       " are more than any model has layers");
   }
@@ -278,7 +278,7 @@ void evaluate_inner(const std::vector<operators::Inner>& list, const Cluster& cl
 Parallel read_parallel(Reader reader, const Cluster& cluster) {
   Parallel parallel;
   for (const auto& [key, size] : kSizes) {
-    parallel.*size = static_cast<int>(reader.integer_or(key, 1, 1, kMostRanks));
+    parallel.*size = static_cast<int>(reader.integer_or(key, 1, 1, kMaxRanks));
   }
   parallel.sequence = reader.boolean_or("sequence", false);
   parallel.pipeline_inside = reader.word_or("order", kOutside, {kOutside, kInside}) == kInside;
@@ -289,7 +289,7 @@ Parallel read_parallel(Reader reader, const Cluster& cluster) {
   if (reader.has("layers")) {
     for (const Json& layers : reader.array("layers")) {
       parallel.layers.push_back(static_cast<int>(
-          checked_integer(layers, 0, kMostRanks, reader.file(), reader.place_of("layers"))));
+          checked_integer(layers, 0, kMaxRanks, reader.file(), reader.place_of("layers"))));
     }
     if (static_cast<int>(parallel.layers.size()) != parallel.parts()) {
       reader.fail("layers", std::to_string(parallel.layers.size()) + " numbers for " +

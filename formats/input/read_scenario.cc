@@ -17,7 +17,7 @@
 namespace syncline::input {
 namespace {
 
-constexpr std::size_t kMostPoints = 1000000;
+constexpr std::size_t kMaxPoints = 1000000;
 
 Training::LearningRate read_learning_rate(Reader reader) {
   using Decay = Training::LearningRate::Decay;
@@ -29,17 +29,17 @@ Training::LearningRate read_learning_rate(Reader reader) {
   if (decay == "cosine") rate.decay = Decay::kCosine;
   rate.power = reader.number_or("power", 1, {0, 100, true});
   rate.final = reader.number_or("final", 0, {0, 1e6});
-  rate.warmup = reader.integer_or("warmup_steps", 0, 0, kMostSteps);
-  if (reader.has("steps")) rate.steps = reader.integer("steps", 1, kMostSteps);
+  rate.warmup = reader.integer_or("warmup_steps", 0, 0, kMaxSteps);
+  if (reader.has("steps")) rate.steps = reader.integer("steps", 1, kMaxSteps);
   reader.finish();
   return rate;
 }
 
 Training read_training(Reader reader) {
   Training training;
-  if (reader.has("step")) training.step = reader.integer("step", 0, kMostSteps);
-  training.from = reader.integer_or("from", 0, 0, kMostSteps);
-  if (reader.has("steps")) training.steps = reader.integer("steps", 1, kMostSteps);
+  if (reader.has("step")) training.step = reader.integer("step", 0, kMaxSteps);
+  training.from = reader.integer_or("from", 0, 0, kMaxSteps);
+  if (reader.has("steps")) training.steps = reader.integer("steps", 1, kMaxSteps);
   if (training.step && training.steps) {
     reader.fail("steps", "cannot be combined with step: predict one step or a run of steps");
   }
@@ -68,11 +68,11 @@ std::vector<std::pair<std::string, std::vector<Json>>> read_sweep(Reader reader)
   std::vector<std::pair<std::string, std::vector<Json>>> sweep;
   std::size_t points = 1;
   // Axes with one value vary nothing, and each one costs another reading of the scenario.
-  constexpr std::size_t kMostAxes = 64;
-  if (reader.json().size() > kMostAxes) {
+  constexpr std::size_t kMaxAxes = 64;
+  if (reader.json().size() > kMaxAxes) {
     throw InputError(reader.file() + ": " + reader.place() + ": found " +
                      std::to_string(reader.json().size()) + " keys, expected at most " +
-                     std::to_string(kMostAxes));
+                     std::to_string(kMaxAxes));
   }
   for (const auto& [path, values] : reader.json().items()) {
     if (!values.is_array() || values.empty()) {
@@ -80,7 +80,7 @@ std::vector<std::pair<std::string, std::vector<Json>>> read_sweep(Reader reader)
                             ", expected a list of values");
     }
     points *= values.size();
-    if (points > kMostPoints) reader.fail(path, "more than a million sweep points");
+    if (points > kMaxPoints) reader.fail(path, "more than a million sweep points");
     sweep.emplace_back(path, std::vector<Json>(values.begin(), values.end()));
   }
   return sweep;
@@ -180,9 +180,9 @@ Calibration read_calibration(Reader reader, const Scenario& scenario) {
 
 Simulation read_simulation(Reader reader) {
   Simulation simulation;
-  simulation.grain = reader.word_or("grain", "merged", {"merged", "step"}) == "step"
-                         ? Simulation::Grain::kStep
-                         : Simulation::Grain::kMerged;
+  simulation.granularity = reader.word_or("grain", "merged", {"merged", "step"}) == "step"
+                               ? Simulation::Granularity::kStep
+                               : Simulation::Granularity::kMerged;
   simulation.fold = reader.boolean_or("fold", true);
   if (reader.has("periods")) {
     simulation.periods = static_cast<int>(reader.integer("periods", 1, 100000));
@@ -322,15 +322,15 @@ void guess_jitter(Scenario& scenario) {
 void read_others(Reader& top, Scenario& scenario) {
   std::vector<Reader> entries = top.objects("others");
   if (entries.empty()) return;
-  constexpr std::size_t kMostJobs = 64;  // each with a copy of the fabric
-  if (entries.size() > kMostJobs) {
-    top.fail("others", "more than " + std::to_string(kMostJobs) +
+  constexpr std::size_t kMaxJobs = 64;  // each with a copy of the fabric
+  if (entries.size() > kMaxJobs) {
+    top.fail("others", "more than " + std::to_string(kMaxJobs) +
                            " jobs: say in cluster.fabric.load what the smaller ones take");
   }
   if (scenario.cluster.topology == nullptr) {
     top.fail("others", "they share the cluster's fabric: give it one, as an object, and two nodes");
   }
-  if (scenario.simulation.grain == Simulation::Grain::kStep) {
+  if (scenario.simulation.granularity == Simulation::Granularity::kStep) {
     top.fail("simulation.grain", "several jobs on one fabric are simulated merged");
   }
   auto shared = std::make_shared<fabric::Topology>(*scenario.cluster.topology);

@@ -17,9 +17,9 @@ namespace {
 
 // Limits that no training reaches: a larger value has the wrong unit.
 constexpr double kLongestMilliseconds = 1e8;  // a day for one pass
-constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
-constexpr std::size_t kMostTensors = 1000000;
-constexpr std::int64_t kMostMicroBatches = 4096;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
+constexpr std::size_t kMaxTensors = 1000000;
+constexpr std::int64_t kMaxMicroBatches = 4096;
 
 DType dtype_of(Reader& reader, DType fallback) {
   const std::string word =
@@ -39,9 +39,9 @@ Tensor read_shape(Reader& reader, DType fallback) {
   tensor.elements = 1;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     const std::int64_t extent =
-        checked_integer(shape[d], 1, kMostElements, reader.file(),
+        checked_integer(shape[d], 1, kMaxElements, reader.file(),
                         reader.place_of("shape") + "[" + std::to_string(d) + "]");
-    if (tensor.elements > kMostElements / extent) {
+    if (tensor.elements > kMaxElements / extent) {
       reader.fail("shape", "more than 2^40 elements");
     }
     tensor.elements *= extent;
@@ -169,11 +169,11 @@ void evaluate_by_operators(Reader& reader, Workload& workload, bool waits_given,
 void read_tensor(Reader& item, DType dtype, Workload& workload, std::vector<TensorWork>& work,
                  std::size_t& copied) {
   Tensor tensor = read_shape(item, dtype);
-  constexpr int kMostPlaces = 1 << 24;
+  constexpr int kMaxPlaces = 1 << 24;
   if (item.has("registered")) {
-    tensor.registered = static_cast<int>(item.integer("registered", 0, kMostPlaces));
+    tensor.registered = static_cast<int>(item.integer("registered", 0, kMaxPlaces));
   }
-  tensor.part = static_cast<int>(item.integer_or("part", 0, 0, kMostPlaces));
+  tensor.part = static_cast<int>(item.integer_or("part", 0, 0, kMaxPlaces));
   tensor.expert = item.boolean_or("expert", false);
   if (item.has("sparse_rows")) {
     tensor.sparse = true;
@@ -231,14 +231,14 @@ Workload::Recompute read_recompute(Reader& reader) {
 
 // Throws for too many passes: a pipeline's passes are planned one by one, for each interval.
 void require_few_passes(const Reader& reader, const Workload& workload) {
-  constexpr std::int64_t kMostPasses = 131072;
+  constexpr std::int64_t kMaxPasses = 131072;
   const Parallel& parallel = workload.parallel;
-  if (parallel.pipeline < 2 || workload.micro_batches * parallel.parts() <= kMostPasses) return;
+  if (parallel.pipeline < 2 || workload.micro_batches * parallel.parts() <= kMaxPasses) return;
   reader.fail("micro_batches", "found " + std::to_string(workload.micro_batches) +
                                    ": the pipeline's " + std::to_string(parallel.parts()) +
-                                   " parts make more than " + std::to_string(kMostPasses) +
+                                   " parts make more than " + std::to_string(kMaxPasses) +
                                    " passes per step; expected at most " +
-                                   std::to_string(kMostPasses / parallel.parts()) +
+                                   std::to_string(kMaxPasses / parallel.parts()) +
                                    ": from there on each takes as long as the one before");
 }
 
@@ -270,7 +270,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
   workload.batch = reader.integer_or("batch", 1, 1, 1 << 30);
   // An architecture's work has a number of samples, given or not.
   workload.batch_given = reader.has("batch") || reader.has("operators");
-  workload.micro_batches = reader.integer_or("micro_batches", 1, 1, kMostMicroBatches);
+  workload.micro_batches = reader.integer_or("micro_batches", 1, 1, kMaxMicroBatches);
   workload.framework_version = dialect::read_torch(reader);
   workload.recompute = read_recompute(reader);
   if (reader.has("parallel")) {
@@ -295,7 +295,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
     workload.tensors.emplace_back().elements = 1;
     work.emplace_back();
   }
-  if (workload.tensors.size() > kMostTensors) reader.fail("tensors", "more than 1000000 tensors");
+  if (workload.tensors.size() > kMaxTensors) reader.fail("tensors", "more than 1000000 tensors");
   read_copies(reader, workload, copied);
   const auto parts = std::ranges::count_if(workload.tensors, &Tensor::part);
   const auto placed = std::count_if(workload.tensors.begin(), workload.tensors.end(),

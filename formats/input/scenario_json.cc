@@ -88,20 +88,20 @@ Json tensors_json(const Workload& workload, int digits) {
 
 const std::vector<DeviceFigure>& device_figures() {
   constexpr double kTera = 1e12;
-  constexpr double kMost = 1e9;
+  constexpr double kMax = 1e9;
   static const std::vector<DeviceFigure> kFigures{
-      {"tflops", &Device::flops, kTera, kMost},
-      {"half_tflops", &Device::half_flops, kTera, kMost},
-      {"memory_gbytes_per_s", &Device::memory, kGigabytePerSecond, kMost},
+      {"tflops", &Device::flops, kTera, kMax},
+      {"half_tflops", &Device::half_flops, kTera, kMax},
+      {"memory_gbytes_per_s", &Device::memory, kGigabytePerSecond, kMax},
       {"memory_gbytes", &Device::memory_size, 1e9, 1e6},
-      {"rounding_gbytes_per_s", &Device::rounding, kGigabytePerSecond, kMost},
-      {"sums_gbytes_per_s", &Device::sums, kGigabytePerSecond, kMost},
-      {"select_gelements_per_s", &Device::select, 1e9, kMost},
-      {"selection_us", &Device::selection, kMicrosecond, kMost},
-      {"launch_us", &Device::launch, kMicrosecond, kMost},
-      {"kernel_gap_us", &Device::kernel_gap, kMicrosecond, kMost},
-      {"host_sync_us", &Device::host_sync, kMicrosecond, kMost},
-      {"data_parallel_overhead_us", &Device::data_parallel_overhead, kMicrosecond, kMost},
+      {"rounding_gbytes_per_s", &Device::rounding, kGigabytePerSecond, kMax},
+      {"sums_gbytes_per_s", &Device::sums, kGigabytePerSecond, kMax},
+      {"select_gelements_per_s", &Device::select, 1e9, kMax},
+      {"selection_us", &Device::selection, kMicrosecond, kMax},
+      {"launch_us", &Device::launch, kMicrosecond, kMax},
+      {"kernel_gap_us", &Device::kernel_gap, kMicrosecond, kMax},
+      {"host_sync_us", &Device::host_sync, kMicrosecond, kMax},
+      {"data_parallel_overhead_us", &Device::data_parallel_overhead, kMicrosecond, kMax},
       {"data_parallel_slowdown", &Device::data_parallel_slowdown, 1, 100}};
   return kFigures;
 }
@@ -111,8 +111,9 @@ Json tier_json(const Tier& tier, const cost::StepCurve& curve, int digits) {
       {"latency_us", significant(tier.latency / kMicrosecond, digits)},
       {"bandwidth_gbps",
        significant(tier.bandwidth / tier.efficiency / kGigabitPerSecond / tier.nics, digits)}};
-  if (tier.sends != 1) {
-    json["upload_gbps"] = significant(json["bandwidth_gbps"].get<double>() * tier.sends, digits);
+  if (tier.upload_ratio != 1) {
+    json["upload_gbps"] =
+        significant(json["bandwidth_gbps"].get<double>() * tier.upload_ratio, digits);
   }
   if (tier.efficiency != 1) json["efficiency"] = tier.efficiency;
   if (tier.measured) json["measured"] = true;

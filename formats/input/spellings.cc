@@ -30,7 +30,7 @@ int ranks_at_a_leaf(const Entry& entry) {
 }  // namespace
 
 Spelling<int> ranks_in_a_group(int least) {
-  auto spelling = whole<int>(least, kMostSteps);
+  auto spelling = whole<int>(least, kMaxSteps);
   spelling.schema.erase("maximum");
   spelling.schema["type"] = {"integer", "string"};
   spelling.schema["pattern"] = "^leaf$";
@@ -49,7 +49,7 @@ Spelling<int> ranks_in_a_group(int least) {
 }
 
 Spelling<std::vector<std::vector<int>>> groups(bool with_buffers) {
-  auto spelling = list_of(list_of(whole<int>(0, kMostSteps), "at least one place"), "group");
+  auto spelling = list_of(list_of(whole<int>(0, kMaxSteps), "at least one place"), "group");
   spelling.schema["items"]["items"].erase("maximum");
   spelling.read = [with_buffers](const Entry& entry) {
     const Workload& workload = entry.setting.workload;
@@ -76,7 +76,7 @@ Spelling<std::vector<std::vector<int>>> groups(bool with_buffers) {
 }
 
 Spelling<std::vector<std::int64_t>> rising_ends() {
-  auto spelling = list_of(whole<std::int64_t>(0, kMostSteps), "at least one end index");
+  auto spelling = list_of(whole<std::int64_t>(0, kMaxSteps), "at least one end index");
   spelling.schema["uniqueItems"] = true;
   spelling.read = [read = spelling.read](const Entry& entry) {
     auto ends = read(entry);
@@ -108,7 +108,7 @@ Spelling<Fusion::Rule> rules() {
                       {"mg_wfbp", Rule::kMgWfbp}});
 }
 
-Spelling<std::int64_t> counts() { return whole<std::int64_t>(1, kMostSteps); }
+Spelling<std::int64_t> counts() { return whole<std::int64_t>(1, kMaxSteps); }
 
 Spelling<int> streams() { return whole<int>(1, 64); }
 

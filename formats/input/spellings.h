@@ -9,7 +9,7 @@
 
 namespace syncline::input {
 
-constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxSteps = std::int64_t{1} << 40;
 
 // Returns the spelling of the algorithms that a strategy may name.
 Spelling<std::string> algorithm();

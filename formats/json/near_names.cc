@@ -122,8 +122,8 @@ bool is_part_of(std::string_view word, const std::string& name) {
 }
 
 std::vector<std::string> family(std::string_view word, const std::vector<std::string>& names) {
-  constexpr std::size_t kLeast = 2;  // letters of a meaningful part
-  if (bare(word).size() < kLeast) return {};
+  constexpr std::size_t kMin = 2;  // letters of a meaningful part
+  if (bare(word).size() < kMin) return {};
   for (const Rule rule : {has_parts, begins, has_a_letter_too_many, is_part_of}) {
     std::vector<std::string> kin;
     std::copy_if(names.begin(), names.end(), std::back_inserter(kin),

@@ -83,7 +83,7 @@ class Converted {
  private:
   void count(std::int64_t line, std::size_t depth) {
     if (depth > kDeepest) fail(line, "more than 64 levels");
-    if (++values_ > kMostValues) fail(line, "more than 100000 values");
+    if (++values_ > kMaxValues) fail(line, "more than 100000 values");
   }
 
   // Converts a word without quotes, which may be another type than text; quoted words have tag "!".
@@ -115,7 +115,7 @@ struct Elements {
     Keyed named(element["attributes"]);
     for (; *attributes != nullptr; attributes += 2, ++count)
       named.set(attributes[0], attributes[1]);
-    if (++count > kMostValues) stop("more than 100000 values");
+    if (++count > kMaxValues) stop("more than 100000 values");
     open.push_back(std::move(element));
   }
 
@@ -149,7 +149,7 @@ std::uint64_t line_of(XML_Parser parser) {
 
 void expect_text(const std::string& name, const std::string& text) {
   if (not_utf8(text)) throw InputError(name + ": not UTF-8 (Latin-1?)");
-  if (std::cmp_greater(std::ranges::count(text, '\n'), kMostLines)) {
+  if (std::cmp_greater(std::ranges::count(text, '\n'), kMaxLines)) {
     throw InputError(name + ": more than 20000 lines");
   }
 }

@@ -369,7 +369,7 @@ Json parse_json_text(const std::string& name, const std::string& text) {
   }
 }
 
-std::optional<Json> json_in(const std::string& text) {
+std::optional<Json> try_parse_json(const std::string& text) {
   StrictValues values;
   try {
     Json::sax_parse(text, &values);

@@ -21,7 +21,7 @@ Json read_json_file(const std::string& path);
 // Does the same for text. Messages call the file `name`.
 Json parse_json_text(const std::string& name, const std::string& text);
 // Returns the value of a text; nullopt if it is no JSON or nested deeper than kDeepest.
-std::optional<Json> json_in(const std::string& text);
+std::optional<Json> try_parse_json(const std::string& text);
 
 // Finds members of an object by key in constant time; the object itself compares all keys. Requires
 // that all new members are added through it.

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr long long kLargestSettings = 1 << 20;
-constexpr std::size_t kMostFiles = 32;
+constexpr std::size_t kMaxFiles = 32;
 
 // Names of launchers; each leads to this script.
 constexpr std::array kNames{"bash",
@@ -389,7 +389,7 @@ std::vector<std::string> without_secrets(std::vector<std::string> words) {
 void named_in(const Json& json, std::vector<std::string>& names) {
   if (json.is_structured()) {
     for (const auto& [key, value] : json.items()) named_in(value, names);
-  } else if (json.is_string() && names.size() < 10 * kMostFiles) {
+  } else if (json.is_string() && names.size() < 10 * kMaxFiles) {
     const std::string name = json.get<std::string>();
     for (const char* end : {".json", ".yaml", ".yml"}) {
       if (name.ends_with(end)) names.push_back(name);
@@ -398,7 +398,7 @@ void named_in(const Json& json, std::vector<std::string>& names) {
 }
 
 std::optional<Json> parsed(const std::string& name, const std::string& text) {
-  if (name.ends_with(".json")) return json_in(text);
+  if (name.ends_with(".json")) return try_parse_json(text);
   if (!name.ends_with(".yaml") && !name.ends_with(".yml")) return std::nullopt;
   try {
     return parse_yaml(name, text);
@@ -410,7 +410,7 @@ std::optional<Json> parsed(const std::string& name, const std::string& text) {
 // Adds a file of settings under a name, if it exists.
 void add_file(const fs::path& place, const std::string& name, CapturedLaunch& launch) {
   std::error_code error;
-  if (launch.files.size() >= kMostFiles || launch.files.contains(name)) return;
+  if (launch.files.size() >= kMaxFiles || launch.files.contains(name)) return;
   if (!fs::is_regular_file(place, error) ||
       fs::file_size(place, error) > static_cast<std::uintmax_t>(kLargestSettings)) {
     return;
@@ -506,7 +506,7 @@ std::map<std::string, std::string> write_stand_ins(const std::string& folder) {
           {"PATH", folder + ":" + (path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin")}};
 }
 
-std::vector<CapturedLaunch> launches_in(const std::string& folder) {
+std::vector<CapturedLaunch> read_launches(const std::string& folder) {
   std::vector<CapturedLaunch> launches;
   std::error_code error;
   for (int number = 1;; ++number) {

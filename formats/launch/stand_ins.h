@@ -11,12 +11,12 @@
 
 namespace syncline::launch {
 
-inline constexpr std::size_t kMostLaunches = 99;  // one more ends the script
+inline constexpr std::size_t kMaxLaunches = 99;  // one more ends the script
 
 // Writes them into an empty folder. Returns the variables by which a script finds them.
 std::map<std::string, std::string> write_stand_ins(const std::string& folder);
 
 // Reads their records, in the order of the calls. Omits values of secret flags.
-std::vector<CapturedLaunch> launches_in(const std::string& folder);
+std::vector<CapturedLaunch> read_launches(const std::string& folder);
 
 }  // namespace syncline::launch

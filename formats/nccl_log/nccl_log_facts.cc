@@ -7,7 +7,7 @@
 namespace syncline::calibrate {
 namespace {
 
-constexpr int kMostLoggedRanks = 1 << 20;
+constexpr int kMaxLoggedRanks = 1 << 20;
 
 // Reads the name after "device", its number and its bus: "NVIDIA H100 80GB HBM3".
 std::string name_behind(const Tokens& tokens, std::size_t at) {
@@ -25,7 +25,7 @@ std::optional<LogDevice> device_of(const Tokens& tokens) {
   for (std::size_t i = 0; i + 4 < tokens.size(); ++i) {
     if (bare(tokens[i]) != "Rank") continue;
     const auto rank = number_of<int>(tokens[i + 1]);
-    if (!rank || *rank < 0 || *rank >= kMostLoggedRanks) return std::nullopt;
+    if (!rank || *rank < 0 || *rank >= kMaxLoggedRanks) return std::nullopt;
     LogDevice device;
     device.rank = *rank;
     std::size_t at = i + 2;
@@ -64,7 +64,7 @@ std::optional<LogContext> comment_of(const Tokens& tokens, const std::string& li
   LogContext fact;
   int number = 0;
   std::from_chars(tokens[2].data(), tokens[2].data() + tokens[2].size(), number);
-  if (number < 0 || number > kMostLoggedRanks) number = 0;
+  if (number < 0 || number > kMaxLoggedRanks) number = 0;
   if (key == "COLLECTIVE:") {
     fact.said_test = test_name(line.substr(line.find(':')));
   } else if (key == "NODES:") {
@@ -89,7 +89,7 @@ std::optional<LogContext> fact_of(const Tokens& tokens, const std::string& line)
   LogContext fact;
   if (auto device = device_of(tokens)) fact.devices.push_back(std::move(*device));
   fact.nccl_version = version_in(line);
-  fact.test = test_program_in(line);
+  fact.test = find_test_program(line);
   fact.begins_list = has("Using devices");
   const bool begins_run = fact.begins_list || (has("nThread") && has("nGpus"));
   const bool something =

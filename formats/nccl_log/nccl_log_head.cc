@@ -22,7 +22,7 @@ std::optional<LogHead> head_of(const Tokens& tokens) {
   if (tokens[at + 1] != "count" && tokens[at + 1] != "N") return std::nullopt;
   if (tokens[at + 2] != "type") return std::nullopt;
   LogHead head;
-  head.lead = words_before(tokens, at);
+  head.lead = preceding_words(tokens, at);
   head.milliseconds = bare(tokens[at]) == "bytes";
   for (at += 3; at < tokens.size(); ++at) {
     const std::string_view word = bare(tokens[at]);

@@ -109,13 +109,13 @@ void read_head(const Report& report, LogContext& context) {
     if (words == report.end() || !words->is_array()) continue;
     for (const Report& word : *words) {
       if (!word.is_string()) continue;
-      context.settings.merge(settings_in(word.get_ref<const std::string&>()).values);
+      context.settings.merge(find_settings(word.get_ref<const std::string&>()).values);
     }
   }
   if (const auto args = report.find("args"); args != report.end() && args->is_array()) {
     for (const Report& word : *args) {
       if (context.test.empty() && word.is_string()) {
-        context.test = test_program_in(word.get_ref<const std::string&>());
+        context.test = find_test_program(word.get_ref<const std::string&>());
       }
     }
   }
@@ -133,7 +133,7 @@ bool read_result(const Report& result, RawTable& raw) {
   row.redop = text_of(result, "redop");
   of.root = std::atoi(text_of(result, "root").c_str());  // written as text: "    -1"
   if (raw.context.test.empty()) {
-    raw.context.test = test_program_in(text_of(result, "experiment_name"));
+    raw.context.test = find_test_program(text_of(result, "experiment_name"));
   }
   read_place(result, true, of);
   read_place(result, false, of);

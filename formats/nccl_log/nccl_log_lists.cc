@@ -105,9 +105,9 @@ RawTable& table_of(std::vector<RawTable>& tables, const Entry& entry) {
   const std::string name = value_of(entry, "name");
   context.test = test_name(name.empty() ? value_of(entry, "collective") : name);
   const auto count_in = [&](const char* key) {
-    constexpr int kMost = 1 << 20;
+    constexpr int kMax = 1 << 20;
     const int count = number_of<int>(value_of(entry, key)).value_or(0);
-    return count > 0 && count <= kMost ? count : 0;
+    return count > 0 && count <= kMax ? count : 0;
   };
   // Without MPI one process has all GPUs. A rank in RCCL's lists is a process.
   const int processes = count_in("ranks");

@@ -94,7 +94,7 @@ struct StatedSettings {
   std::map<std::string, std::string> values;
   bool of_one_run = false;
 };
-StatedSettings settings_in(std::string_view line);
+StatedSettings find_settings(std::string_view line);
 
 // Sets the algorithm by the settings, and adds a sentence about them.
 void settle_algorithm(RawTable& raw);
@@ -112,7 +112,7 @@ void settle_shape(RawTable& raw, const std::string& file_name);
 // Returns "all_reduce" for "all_reduce_perf", "AllReduce", ...; empty if it is none of the tests.
 std::string test_name(std::string_view word);
 // Returns the first test named in `line` as a program ("all_reduce_perf"), or empty.
-std::string test_program_in(std::string_view line);
+std::string find_test_program(std::string_view line);
 // Returns NCCL's version code as text: 22902 -> "2.29.2"; 2708 -> "2.7.8".
 std::string version_of_code(int code);
 // Returns the bytes of an element of that type, or 0 for a word that is not a type.

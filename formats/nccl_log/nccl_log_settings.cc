@@ -76,7 +76,7 @@ bool is_of_output(std::string_view name) {
 
 }  // namespace
 
-StatedSettings settings_in(std::string_view line) {
+StatedSettings find_settings(std::string_view line) {
   StatedSettings stated;
   const auto has = [&](std::string_view words) { return line.find(words) != line.npos; };
   stated.of_one_run =

@@ -90,17 +90,17 @@ Span ranks_by_ratio(const RawTable& raw, std::string_view test) {
                                                                                         : 0;
   Span span;
   if (factor == 0 || !raw.has_ratio || raw.least_ratio > raw.largest_ratio) return span;
-  constexpr double kMostRanks = 1 << 20;
+  constexpr double kMaxRanks = 1 << 20;
   const auto ranks = [&](double ratio) { return 1 / (1 - ratio / factor); };
   if (raw.least_ratio >= factor) return span;
   const double least = std::ceil(ranks(raw.least_ratio) - 1e-9);
-  if (least > kMostRanks) return span;
+  if (least > kMaxRanks) return span;
   span.known = true;
   span.least = std::max(1, static_cast<int>(least));
   if (raw.largest_ratio < factor) {
     const double largest = std::floor(ranks(raw.largest_ratio) + 1e-9);
     if (largest < least) return {};
-    span.largest = largest > kMostRanks ? 0 : static_cast<int>(largest);
+    span.largest = largest > kMaxRanks ? 0 : static_cast<int>(largest);
   }
   return span;
 }
@@ -272,7 +272,7 @@ std::string test_name(std::string_view word) {
   return {};
 }
 
-std::string test_program_in(std::string_view line) {
+std::string find_test_program(std::string_view line) {
   const std::size_t end = line.find("_perf");
   if (end == std::string_view::npos) return {};
   std::size_t begin = end;

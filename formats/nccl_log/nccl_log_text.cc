@@ -140,11 +140,11 @@ class TextReader {
 
  private:
   void take(const std::string& line) {
-    const std::string cells = separated(line);
+    const std::string cells = separate_cells(line);
     const Tokens tokens = split_words(cells);
     if (tokens.empty()) return;
     const bool noise = is_nccl_line(line);
-    const std::size_t row = row_at(tokens);
+    const std::size_t row = find_row(tokens);
     if (row < tokens.size()) {
       drop_torn();
       begin_row(tokens, row, noise);
@@ -219,7 +219,7 @@ class TextReader {
   // Takes NCCL's environment: its own lines may be among the rows of their run, a command and an
   // export come before.
   void learn_settings(const std::string& line) {
-    const StatedSettings stated = settings_in(line);
+    const StatedSettings stated = find_settings(line);
     if (stated.values.empty()) return;
     if (tables_.is_open() && is_nccl_line(line)) {
       auto& settings = tables_.last().context.settings;

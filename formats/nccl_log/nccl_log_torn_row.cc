@@ -80,7 +80,7 @@ std::optional<RowLead> row_lead_of(const LogHead& head, const Tokens& rest, Byte
 
 }  // namespace
 
-std::size_t row_at(const Tokens& tokens) {
+std::size_t find_row(const Tokens& tokens) {
   for (std::size_t i = 0; i + 4 < tokens.size(); ++i) {
     if (nccl_type_size(tokens[i + 2]) == 0) continue;
     const auto size = number_of<std::int64_t>(tokens[i]);
@@ -105,7 +105,7 @@ std::optional<TornRow> TornRow::begin(const LogHead& head, const Tokens& tokens,
   torn.row_.row.count = *number_of<std::int64_t>(tokens[at + 1]);
   torn.row_.row.type = tokens[at + 2];
   torn.lead_ = at;
-  if (!noise) torn.row_.lead = words_before(tokens, at);
+  if (!noise) torn.row_.lead = preceding_words(tokens, at);
   torn.wanted_ = columns_of(head);
   at += 3;
   const Tokens rest(tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.end());

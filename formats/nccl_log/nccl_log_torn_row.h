@@ -15,7 +15,7 @@
 namespace syncline::calibrate {
 
 // Returns the index of the word that begins a row, two integers and a type, or the number of words.
-std::size_t row_at(const Tokens& tokens);
+std::size_t find_row(const Tokens& tokens);
 // Returns true for a row of an unknown type, with figures after it: "1048576 262144 fp6 ...".
 bool is_row_of_unknown_type(const Tokens& tokens);
 

@@ -52,7 +52,7 @@ double half_unit(std::string_view word) {
   return half;
 }
 
-std::string separated(std::string text) {
+std::string separate_cells(std::string text) {
   constexpr std::ptrdiff_t kFewest = 6;
   for (const char mark : {',', ';', '|'}) {
     if (std::ranges::count(text, mark) < kFewest) continue;
@@ -101,7 +101,7 @@ std::string_view bare(std::string_view label) {
   return label;
 }
 
-std::vector<std::string> words_before(const Tokens& tokens, std::size_t end) {
+std::vector<std::string> preceding_words(const Tokens& tokens, std::size_t end) {
   std::vector<std::string> words;
   for (std::size_t i = end; i-- > 0;) {
     if (!bare(tokens[i]).empty()) words.emplace_back(bare(tokens[i]));

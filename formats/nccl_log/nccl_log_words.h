@@ -12,11 +12,11 @@ using Tokens = std::vector<std::string_view>;
 // Removes colours and launchers' prefixes of a line: "[1,0]<stdout>:", " 2: ".
 std::string plain_line(std::string_view line);
 // Returns the cells of CSV and Markdown as words; an empty cell becomes "-".
-std::string separated(std::string text);
+std::string separate_cells(std::string text);
 // Divides a line at its blanks.
 Tokens split_words(std::string_view line);
 // Returns the words before `end`, the nearest first.
-std::vector<std::string> words_before(const Tokens& tokens, std::size_t end);
+std::vector<std::string> preceding_words(const Tokens& tokens, std::size_t end);
 // Removes the '#' of a label.
 std::string_view bare(std::string_view label);
 // True if NCCL itself wrote into the line.

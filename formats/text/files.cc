@@ -158,12 +158,12 @@ std::optional<int> descriptor_named(const std::string& path) {
 
 // Follows a path link by link, as one on the way may name a descriptor.
 Target target_of(const std::string& path) {
-  constexpr int kMostLinks = 40;
+  constexpr int kMaxLinks = 40;
   if (path.empty()) failed(path, ENOENT);
   if (path.find('\0') != std::string::npos) failed(shorten_text(path), EINVAL);
   Target target{path, {}, {}};
   for (int links = 0;; ++links) {
-    if (links > kMostLinks) failed(path, ELOOP);
+    if (links > kMaxLinks) failed(path, ELOOP);
     target.descriptor = descriptor_named(target.path);
     std::error_code no_link;
     const fs::path next = fs::read_symlink(target.path, no_link);

@@ -8,9 +8,9 @@ namespace syncline {
 
 inline constexpr long long kLargestFile = 64ll << 20;  // bytes
 
-inline constexpr std::size_t kDeepest = 64;          // levels of a text
-inline constexpr std::size_t kMostLines = 20000;     // of settings: YAML, TOML, XML
-inline constexpr std::size_t kMostValues = 100'000;  // of settings; aliases repeat a value
-inline constexpr std::size_t kLongestName = 255;     // of a host or a switch, as DNS has it
+inline constexpr std::size_t kDeepest = 64;         // levels of a text
+inline constexpr std::size_t kMaxLines = 20000;     // of settings: YAML, TOML, XML
+inline constexpr std::size_t kMaxValues = 100'000;  // of settings; aliases repeat a value
+inline constexpr std::size_t kLongestName = 255;    // of a host or a switch, as DNS has it
 
 }  // namespace syncline

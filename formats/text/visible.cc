@@ -81,7 +81,7 @@ std::string shorten_text(std::string_view text, std::size_t most) {
   return whole ? first : first + "...";
 }
 
-std::string shorten_inside(std::string_view text, std::size_t most) {
+std::string shorten_middle(std::string_view text, std::size_t most) {
   if (text.size() <= most) return std::string(text);
   std::size_t end = text.size() - most / 2;
   while (end < text.size() && goes_on(text, end)) ++end;

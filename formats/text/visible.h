@@ -21,6 +21,6 @@ std::optional<std::size_t> not_utf8(std::string_view text);
 std::string shorten_text(std::string_view text, std::size_t most = 200);
 
 // Returns about `most` bytes at most: the start, "..." and the end, which names the error.
-std::string shorten_inside(std::string_view text, std::size_t most);
+std::string shorten_middle(std::string_view text, std::size_t most);
 
 }  // namespace syncline

@@ -16,7 +16,7 @@
 namespace syncline::job::frameworks {
 namespace {
 
-constexpr std::size_t kMostFlags = 5000;
+constexpr std::size_t kMaxFlags = 5000;
 
 // Flags of torchrun, torch.distributed.launch and the deepspeed launcher, for the ranks' placement.
 const std::set<std::string>& launcher_flags() {
@@ -73,7 +73,7 @@ Json flags_in(const std::vector<std::string>& words) {
   std::string name;
   std::vector<Json> values;
   const auto close = [&] {
-    if (!name.empty() && flags.size() < kMostFlags) flags[name] = value_of(values);
+    if (!name.empty() && flags.size() < kMaxFlags) flags[name] = value_of(values);
     name.clear();
     values.clear();
   };
@@ -150,7 +150,7 @@ Json with_contents(const Json& value, const std::map<std::string, std::string>& 
   if (!value.is_string() || depth > kDeepestNames) return value;
   const std::string word = value.get<std::string>();
   if (word.starts_with('{')) {
-    const auto json = json_in(word);
+    const auto json = try_parse_json(word);
     return json ? *json : value;
   }
   const auto file = files.find(word);
@@ -216,7 +216,7 @@ std::string word_behind(const std::vector<std::string>& words,
 // Returns a word as an integer; 0: it is not one.
 std::int64_t count_in(const std::string& word) {
   const Json number = number_or_text(word);
-  const bool whole = number.is_number_integer() && number >= 1 && number <= kMostRanks;
+  const bool whole = number.is_number_integer() && number >= 1 && number <= kMaxRanks;
   return whole ? number.get<std::int64_t>() : 0;
 }
 
@@ -231,7 +231,7 @@ std::int64_t slots_in(const std::string& hostfile) {
     const std::string count = line.substr(slots + 6);
     all += count_in(count.substr(0, count.find_first_of(" \t\r")));
   }
-  return std::min(all, kMostRanks);
+  return std::min(all, kMaxRanks);
 }
 
 std::string text_of_file(const std::string& name, const launch::CapturedLaunch& launch) {
@@ -250,7 +250,7 @@ std::int64_t processes_of(const Command& command) {
   if (command.program == "deepspeed") {
     const std::int64_t each = count_in(word_behind(words, {"--num-gpus"}));
     const std::int64_t nodes = count_in(word_behind(words, {"--num-nodes"}));
-    if (each > 0 && nodes > 0) return std::min(each * nodes, kMostRanks);
+    if (each > 0 && nodes > 0) return std::min(each * nodes, kMaxRanks);
     const std::string file = word_behind(words, {"--hostfile", "-H"});
     const bool some = !word_behind(words, {"--include", "-i", "--exclude", "-e"}).empty();
     const std::int64_t slots = some ? 0 : slots_in(text_of_file(file, launch));
@@ -258,7 +258,7 @@ std::int64_t processes_of(const Command& command) {
   }
   const std::int64_t each = count_in(word_behind(words, {"--nproc-per-node"}));
   const std::string nodes = word_behind(words, {"--nnodes"});
-  if (each > 0) return std::min(each * (nodes.empty() ? 1 : count_in(nodes)), kMostRanks);
+  if (each > 0) return std::min(each * (nodes.empty() ? 1 : count_in(nodes)), kMaxRanks);
   if (command.program == "horovodrun") {
     return count_in(word_behind(words, {"-np", "--num-proc"}));
   }
@@ -285,7 +285,7 @@ std::string listed(const std::vector<std::string>& words, std::size_t most, cons
 // Names the launches that are not the job, and ignored flags of its launcher.
 void say_passed_over(const std::vector<Command>& commands, const Command& job,
                      TrainingCommand& training) {
-  constexpr std::size_t kMostNames = 8;
+  constexpr std::size_t kMaxNames = 8;
   std::vector<std::string> others;
   std::size_t number = 0;
   for (std::size_t i = 0; i < commands.size(); ++i) {
@@ -298,7 +298,7 @@ void say_passed_over(const std::vector<Command>& commands, const Command& job,
   if (!others.empty()) {
     training.said.push_back(
         "launch " + std::to_string(number) + ", " + job.name() +
-        ", as the job (--launch chooses another: " + listed(others, kMostNames, "; ") + ")");
+        ", as the job (--launch chooses another: " + listed(others, kMaxNames, "; ") + ")");
   }
   if (job.program == "accelerate" || job.program == "horovodrun") return;
   std::vector<std::string> before;
@@ -308,7 +308,7 @@ void say_passed_over(const std::vector<Command>& commands, const Command& job,
   }
   if (!before.empty()) {
     training.said.push_back("nothing of what " + job.program +
-                            " is told: " + listed(before, kMostNames, ", "));
+                            " is told: " + listed(before, kMaxNames, ", "));
   }
 }
 

@@ -40,7 +40,7 @@ constexpr std::array<std::pair<const char*, const char*>, 13> kOtherNames{
 Json renamed(const Json& arguments) {
   Json all = with_underscores(arguments);
   for (const auto& [other, name] : kOtherNames) {
-    if (given(all, other) && !given(all, name)) all[name] = all[other];
+    if (has_value(all, other) && !has_value(all, name)) all[name] = all[other];
   }
   return all;
 }
@@ -52,14 +52,14 @@ void refuse_adapters(const Keys& arguments) {
   if (adapters || kind == "freeze" || arguments.on("use_peft") || arguments.on("use_lora")) {
     std::string key;
     for (const char* one : {"use_lora", "use_peft", "train_type", "finetuning_type", "adapter"}) {
-      if (given(arguments.all, one)) key = one;
+      if (has_value(arguments.all, one)) key = one;
     }
     fail(arguments.file, key,
          "trains a few parameters and keeps the others frozen, which these settings do not tell: "
          "give the model's parameters by --tensors in place of them");
   }
   for (const char* key : {"load_in_4bit", "load_in_8bit", "quantization_bit", "quant_bits"}) {
-    if (!given(arguments.all, key) || arguments.all[key] == false) continue;
+    if (!has_value(arguments.all, key) || arguments.all[key] == false) continue;
     fail(arguments.file, key,
          "trains a quantised model, which these settings do not tell: give the model's parameters "
          "by --tensors in place of them");
@@ -223,7 +223,7 @@ Sharding sharding_of_trainer(const Keys& arguments) {
                "auto_wrap or offload");
     }
   }
-  if (given(arguments.all, "fsdp_config")) {
+  if (has_value(arguments.all, "fsdp_config")) {
     sharding.config = without_prefix(
         content_of(arguments.all["fsdp_config"], "fsdp_config", arguments.file), "fsdp_");
   }
@@ -244,7 +244,7 @@ Json units_of(const Sharding& sharding, const Keys& config, std::vector<std::str
   }
   const bool layers = by_size || policy == "TRANSFORMER_BASED_WRAP" ||
                       (sharding.trainer && sharding.wraps) ||
-                      given(config.all, "transformer_layer_cls_to_wrap");
+                      has_value(config.all, "transformer_layer_cls_to_wrap");
   return layers ? Json("layers") : Json::array();
 }
 
@@ -295,7 +295,7 @@ Json strategy_of(const Sharding& sharding, const Precision& precision, const std
 
 // Returns the configuration that accelerate's plugin makes of its own keys.
 Json plugin_config(const Keys& plugin) {
-  if (given(plugin.all, "deepspeed_config_file")) {
+  if (has_value(plugin.all, "deepspeed_config_file")) {
     return content_of(plugin.all["deepspeed_config_file"], "deepspeed_config_file", plugin.file);
   }
   Json zero{{"stage", plugin.all.contains("zero_stage") && plugin.all["zero_stage"] == 0
@@ -327,7 +327,7 @@ Settings of_zero(Json config, const Keys& arguments, const Precision& precision,
     }
   }
   fill("gradient_accumulation_steps", steps);
-  if (given(arguments.all, "per_device_train_batch_size")) {
+  if (has_value(arguments.all, "per_device_train_batch_size")) {
     fill("train_micro_batch_size_per_gpu", arguments.size("per_device_train_batch_size", 1));
   }
   if (config.value("train_batch_size", Json()) == "auto") config.erase("train_batch_size");
@@ -363,7 +363,7 @@ Json strategy_of_ddp(const Json& arguments) {
   Json config = Json::object();
   for (const char* key : {"ddp_find_unused_parameters", "ddp_bucket_cap_mb",
                           "ddp_broadcast_buffers", "gradient_checkpointing", "torch_compile"}) {
-    if (!given(arguments, key)) continue;
+    if (!has_value(arguments, key)) continue;
     Json value = arguments[key];
     if (value.is_string()) value = number_or_text(value.get<std::string>());
     if (value.is_string()) value = lower(value.get<std::string>()) == "true";
@@ -391,16 +391,16 @@ void name_left_out(const Keys& arguments, const Keys& launch, std::vector<std::s
   const auto add = [&](const std::string& keys) {
     if (!keys.empty()) left += (left.empty() ? "" : ", ") + keys;
   };
-  add(dialect::left_out(arguments.all, dialect::key_list("hf_trainer")));
-  add(dialect::left_out(launch.all, dialect::key_list("accelerate")));
+  add(dialect::list_ignored_keys(arguments.all, dialect::key_list("hf_trainer")));
+  add(dialect::list_ignored_keys(launch.all, dialect::key_list("accelerate")));
   for (const char* section : {"fsdp_config", "deepspeed_config", "megatron_lm_config"}) {
     const std::string prefix =
         section == std::string_view("fsdp_config") ? "fsdp_" : "megatron_lm_";
-    add(dialect::left_out(without_prefix(section_of(launch.all, section), prefix),
-                          dialect::key_list("accelerate." + std::string(section))));
+    add(dialect::list_ignored_keys(without_prefix(section_of(launch.all, section), prefix),
+                                   dialect::key_list("accelerate." + std::string(section))));
   }
   for (const char* key : {"enable_liger_kernel", "use_unsloth", "packing"}) {
-    if (given(arguments.all, key) && arguments.all[key] != false) add(key);
+    if (has_value(arguments.all, key) && arguments.all[key] != false) add(key);
   }
   if (!left.empty()) {
     assumed.push_back("nothing gained or lost by what is left out: " + left);
@@ -425,10 +425,10 @@ Settings exchange_of(const Keys& arguments, const Keys& launch, const std::strin
   const Json& all = arguments.all;
   const std::string& file = arguments.file;
   Settings settings;
-  if (given(all, "deepspeed")) {
+  if (has_value(all, "deepspeed")) {
     settings =
         of_zero(content_of(all["deepspeed"], "deepspeed", file), arguments, precision, steps, file);
-  } else if (given(all, "fsdp") && all["fsdp"] != false) {
+  } else if (has_value(all, "fsdp") && all["fsdp"] != false) {
     settings.strategy = strategy_of(sharding_of_trainer(arguments), precision, file, settings);
   } else if (type == "DEEPSPEED" || launch.on("use_deepspeed")) {
     settings = of_zero(plugin_config({section_of(launch.all, "deepspeed_config"), file}), arguments,
@@ -563,13 +563,13 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
     }
   }
   if (settings.micro_batches == 0) settings.micro_batches = steps;
-  if (given(all, "per_device_train_batch_size")) {
+  if (has_value(all, "per_device_train_batch_size")) {
     settings.workload["batch"] = arguments.size("per_device_train_batch_size", 1);
   } else if (!all.empty() && !settings.workload.contains("batch")) {
     settings.workload["batch"] = 8;
     settings.assumed.emplace_back("8 samples per GPU, the Trainer's per_device_train_batch_size");
   }
-  if (given(all, "max_length")) {
+  if (has_value(all, "max_length")) {
     settings.workload["operators"]["sequence"] = arguments.size("max_length", 1);
   }
   if (arguments.on("gradient_checkpointing") || arguments.on("activation_checkpointing")) {

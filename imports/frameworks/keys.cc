@@ -48,7 +48,7 @@ Json resolved(const Json& value, std::vector<const Json*>& around, int depth) {
 
 }  // namespace
 
-bool given(const Json& all, const char* key) {
+bool has_value(const Json& all, const char* key) {
   const auto value = all.find(key);
   return value != all.end() && !value->is_null() && *value != "" && *value != Json::object() &&
          *value != Json::array();
@@ -64,7 +64,7 @@ std::string lower(std::string text) {
 }
 
 bool Keys::on(const char* key, bool otherwise) const {
-  if (!given(all, key)) return otherwise;
+  if (!has_value(all, key)) return otherwise;
   const Json& value = all[key];
   if (value.is_boolean()) return value.get<bool>();
   const std::string word = value.is_string() ? lower(value.get<std::string>()) : value.dump();
@@ -76,20 +76,20 @@ bool Keys::on(const char* key, bool otherwise) const {
 }
 
 std::int64_t Keys::size(const char* key, std::int64_t otherwise) const {
-  if (!given(all, key)) return otherwise;
+  if (!has_value(all, key)) return otherwise;
   Json value = all[key];
   if (value.is_string()) value = number_or_text(value.get<std::string>());
   if (value == "auto" || value == "none" || value == "None") return otherwise;
-  if (!value.is_number_integer() || value < 1 || value > kMostSamples) {
+  if (!value.is_number_integer() || value < 1 || value > kMaxSamples) {
     fail(file, key,
          "found " + shorten_text(visible(value.dump()), 60) +
-             ", expected a whole number from 1 to " + std::to_string(kMostSamples));
+             ", expected a whole number from 1 to " + std::to_string(kMaxSamples));
   }
   return value.get<std::int64_t>();
 }
 
 std::string Keys::word(const char* key, const std::string& otherwise) const {
-  if (!given(all, key)) return otherwise;
+  if (!has_value(all, key)) return otherwise;
   const Json& value = all[key];
   return value.is_string() ? value.get<std::string>() : value.dump();
 }

@@ -10,7 +10,7 @@
 namespace syncline::job::frameworks {
 
 // Returns true if a key has a value that is neither null nor empty.
-bool given(const Json& all, const char* key);
+bool has_value(const Json& all, const char* key);
 
 std::string lower(std::string text);
 

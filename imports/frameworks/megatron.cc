@@ -114,7 +114,7 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t unit) {
 const operators::Architecture* row_of(const Json& shape) {
   for (const auto& row : operators::architectures()) {
     if (row.shaped || row.images) continue;
-    const operators::TransformerShape own = operators::completed(row.shape);
+    const operators::TransformerShape own = operators::complete_shape(row.shape);
     const bool same = own.layers == shape["layers"] && own.hidden == shape["hidden"] &&
                       own.heads == shape["heads"] && own.inner == shape["inner"] &&
                       own.experts == shape.value("experts", 0);
@@ -149,10 +149,10 @@ std::int64_t dense_layers(const Json& frequency, std::int64_t layers) {
 void read_experts(Flags& flags, Json& shape) {
   const std::int64_t experts = flags.size("num-experts", 0, 1 << 12);
   const std::int64_t topk = flags.size("moe-router-topk", 2, 1 << 12);
-  const std::int64_t inner =
-      flags.size("moe-ffn-hidden-size", shape["inner"].get<std::int64_t>(), operators::kMostInner);
+  const std::int64_t inner = flags.size("moe-ffn-hidden-size", shape["inner"].get<std::int64_t>(),
+                                        operators::kMaxFfnWidth);
   const std::int64_t shared =
-      flags.size("moe-shared-expert-intermediate-size", 0, operators::kMostInner);
+      flags.size("moe-shared-expert-intermediate-size", 0, operators::kMaxFfnWidth);
   const bool frequency = flags.has("moe-layer-freq");
   if (experts == 0) return;
   shape["experts"] = experts;
@@ -171,11 +171,11 @@ void read_experts(Flags& flags, Json& shape) {
 
 // Reads multi-latent attention, as DeepSeek has it.
 void read_latent(Flags& flags, Json& shape) {
-  const std::int64_t queries = flags.size("q-lora-rank", 0, operators::kMostHidden);
-  const std::int64_t latent = flags.size("kv-lora-rank", 32, operators::kMostHidden);
-  const std::int64_t width = flags.size("qk-head-dim", 128, operators::kMostHeadWidth);
-  const std::int64_t rope = flags.size("qk-pos-emb-head-dim", 64, operators::kMostHeadWidth);
-  flags.size("v-head-dim", 128, operators::kMostHeadWidth);
+  const std::int64_t queries = flags.size("q-lora-rank", 0, operators::kMaxHidden);
+  const std::int64_t latent = flags.size("kv-lora-rank", 32, operators::kMaxHidden);
+  const std::int64_t width = flags.size("qk-head-dim", 128, operators::kMaxHeadWidth);
+  const std::int64_t rope = flags.size("qk-pos-emb-head-dim", 64, operators::kMaxHeadWidth);
+  flags.size("v-head-dim", 128, operators::kMaxHeadWidth);
   if (!flags.on("multi-latent-attention")) return;
   shape.erase("head_norm");
   shape["head_width"] = width;
@@ -206,26 +206,26 @@ bool like_gpt2(Flags& flags) {
 }
 
 Json shape_of(Flags& flags, bool gpt2, std::int64_t sequence) {
-  Json shape{{"layers", flags.size("num-layers", 1, operators::kMostLayers)}};
+  Json shape{{"layers", flags.size("num-layers", 1, operators::kMaxLayers)}};
   for (const char* name : {"hidden-size", "num-attention-heads"}) {
     if (!flags.has(name)) flags.reader().require(name);
   }
-  const std::int64_t hidden = flags.size("hidden-size", 1, operators::kMostHidden);
+  const std::int64_t hidden = flags.size("hidden-size", 1, operators::kMaxHidden);
   const bool two_halves = gated(flags);
   flags.on("squared-relu");
   shape["hidden"] = hidden;
-  shape["heads"] = flags.size("num-attention-heads", 1, operators::kMostHeads);
-  const std::int64_t groups = flags.size("num-query-groups", 0, operators::kMostHeads);
+  shape["heads"] = flags.size("num-attention-heads", 1, operators::kMaxHeads);
+  const std::int64_t groups = flags.size("num-query-groups", 0, operators::kMaxHeads);
   if (flags.on("group-query-attention")) shape["kv_heads"] = std::max<std::int64_t>(1, groups);
   if (flags.has("kv-channels")) {
-    shape["head_width"] = flags.size("kv-channels", 1, operators::kMostHeadWidth);
+    shape["head_width"] = flags.size("kv-channels", 1, operators::kMaxHeadWidth);
   }
   // --swiglu has two thirds of the usual width, in whole 64s.
   const std::int64_t usual = flags.on("swiglu") ? hidden * 8 / 3 / 64 * 64 : 4 * hidden;
   shape["inner"] =
-      flags.size("ffn-hidden-size", std::max<std::int64_t>(1, usual), operators::kMostInner);
+      flags.size("ffn-hidden-size", std::max<std::int64_t>(1, usual), operators::kMaxFfnWidth);
   shape["positions"] =
-      flags.size("max-position-embeddings", gpt2 ? sequence : 1 << 17, operators::kMostWords);
+      flags.size("max-position-embeddings", gpt2 ? sequence : 1 << 17, operators::kMaxVocabulary);
   const bool tied = !flags.on("untie-embeddings-and-output-weights");
   const bool bias = flags.on("add-qkv-bias"), head_norm = flags.on("qk-layernorm");
   if (gpt2) return shape;
@@ -241,10 +241,10 @@ Json shape_of(Flags& flags, bool gpt2, std::int64_t sequence) {
 // Returns the vocabulary, padded so that ranks share it evenly.
 std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor,
                       const std::string& script, std::vector<std::string>& assumed) {
-  const std::int64_t unit = flags.size("make-vocab-size-divisible-by", 128, kMostRanks) * tensor;
-  const std::int64_t padded = flags.size("padded-vocab-size", 0, operators::kMostWords);
+  const std::int64_t unit = flags.size("make-vocab-size-divisible-by", 128, kMaxRanks) * tensor;
+  const std::int64_t padded = flags.size("padded-vocab-size", 0, operators::kMaxVocabulary);
   const std::string tokenizer = flags.word("tokenizer-type", "");
-  std::int64_t words = flags.size("vocab-size", 0, operators::kMostWords);
+  std::int64_t words = flags.size("vocab-size", 0, operators::kMaxVocabulary);
   if (padded > 0) return padded;
   if (words > 0 && tokenizer == "NullTokenizer") ++words;  // the end of a document
   if (words == 0 && tokenizer == "GPT2BPETokenizer") words = 50257;
@@ -290,7 +290,7 @@ void read_model(Flags& flags, std::int64_t tensor, const std::string& script, Se
         "(--dtype)");
   }
   if (flags.has("seq-length")) {
-    operators["sequence"] = flags.size("seq-length", 1, operators::kMostWords);
+    operators["sequence"] = flags.size("seq-length", 1, operators::kMaxVocabulary);
   }
   if (!flags.has("num-layers")) {
     if (bf16 || fp16 || operators.contains("sequence")) {
@@ -319,10 +319,10 @@ void read_model(Flags& flags, std::int64_t tensor, const std::string& script, Se
 // Returns the chunks per stage, by their number or by the layers of each.
 std::int64_t virtual_stages(Flags& flags, std::int64_t pipeline) {
   const char* by_layers = "num-layers-per-virtual-pipeline-stage";
-  const std::int64_t stages = flags.size(kStages, 1, kMostRanks);
+  const std::int64_t stages = flags.size(kStages, 1, kMaxRanks);
   if (!flags.has(by_layers)) return stages;
-  const std::int64_t each = flags.size(by_layers, 1, operators::kMostLayers);
-  std::int64_t layers = flags.size("num-layers", 0, operators::kMostLayers);
+  const std::int64_t each = flags.size(by_layers, 1, operators::kMaxLayers);
+  std::int64_t layers = flags.size("num-layers", 0, operators::kMaxLayers);
   // The embedding and the loss may count as one each.
   for (const char* end : kCounted) layers += flags.on(end) ? 1 : 0;
   if (layers == 0 || layers % (pipeline * each) != 0) {
@@ -346,12 +346,12 @@ std::vector<int> layers_of(Flags& flags, int pipeline, int chunks) {
   constexpr std::array kEnds{"decoder-first-pipeline-num-layers",
                              "decoder-last-pipeline-num-layers"};
   std::vector<std::int64_t> stages(static_cast<std::size_t>(pipeline), 0);
-  std::int64_t left = flags.size("num-layers", 0, operators::kMostLayers);
+  std::int64_t left = flags.size("num-layers", 0, operators::kMaxLayers);
   std::int64_t others = pipeline;
   for (const char* end : kEnds) {
     if (!flags.has(end)) continue;
     auto& stage = end == kEnds.front() ? stages.front() : stages.back();
-    stage = flags.size(end, 0, operators::kMostLayers);
+    stage = flags.size(end, 0, operators::kMaxLayers);
     left -= stage;
     --others;
   }
@@ -375,7 +375,7 @@ std::vector<int> layers_of(Flags& flags, int pipeline, int chunks) {
 void read_layout(Flags& flags, Settings& settings) {
   Json parallel = Json::object();
   for (const auto& [flag, key, unused] : dialect::megatron_layout()) {
-    const std::int64_t size = flags.size(flag, 1, kMostRanks);
+    const std::int64_t size = flags.size(flag, 1, kMaxRanks);
     if (size > 1) parallel[key] = size;
   }
   const std::int64_t tensor = parallel.value("tensor", std::int64_t{1});
@@ -435,9 +435,9 @@ void read_layout(Flags& flags, Settings& settings) {
 
 void read_step(Flags& flags, Settings& settings) {
   if (flags.has("micro-batch-size")) {
-    settings.workload["batch"] = flags.size("micro-batch-size", 1, kMostSamples);
+    settings.workload["batch"] = flags.size("micro-batch-size", 1, kMaxSamples);
   }
-  settings.global_batch = flags.size("global-batch-size", 0, kMostSamples);
+  settings.global_batch = flags.size("global-batch-size", 0, kMaxSamples);
   const bool grows = flags.has("rampup-batch-size") || flags.has("step-batch-size-schedule");
   // The default step is one micro-batch per rank.
   if (settings.global_batch == 0 && flags.has("micro-batch-size") && !grows) {
@@ -449,8 +449,8 @@ void read_step(Flags& flags, Settings& settings) {
   const bool older = flags.on("checkpoint-activations");
   const bool deepspeed = flags.on("deepspeed-activation-checkpointing");
   if (older || deepspeed || flags.has("activations-checkpoint-method")) recompute = "full";
-  flags.size("checkpoint-num-layers", 1, operators::kMostLayers);
-  flags.size("activations-checkpoint-num-layers", 1, operators::kMostLayers);
+  flags.size("checkpoint-num-layers", 1, operators::kMaxLayers);
+  flags.size("activations-checkpoint-num-layers", 1, operators::kMaxLayers);
   if (!recompute.empty() && recompute != "full" && recompute != "selective") {
     flags.fail("recompute-granularity", "found '" + recompute + "', expected full or selective");
   }
@@ -458,7 +458,7 @@ void read_step(Flags& flags, Settings& settings) {
     flags.fail("recompute-method", "goes with recompute-granularity full alone");
   }
   if (!recompute.empty()) settings.workload["activation_checkpointing"] = recompute;
-  flags.size("recompute-num-layers", 1, operators::kMostLayers);
+  flags.size("recompute-num-layers", 1, operators::kMaxLayers);
   const bool block = flags.word("recompute-method", "") == "block" ||
                      flags.word("activations-checkpoint-method", "") == "block";
   if (block) {

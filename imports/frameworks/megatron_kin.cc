@@ -40,16 +40,16 @@ constexpr std::array<std::pair<const char*, const char*>, 21> kOfNemo{
 void take_nemo_model(const Json& model, const std::string& file, Json& flags) {
   const Keys keys{model, file};
   for (const auto& [name, flag] : kOfNemo) {
-    if (given(model, name)) flags[flag] = model[name];
+    if (has_value(model, name)) flags[flag] = model[name];
   }
   for (const char* name : {"encoder_seq_length", "seq_length"}) {
-    if (given(model, name) && !flags.contains("seq-length")) flags["seq-length"] = model[name];
+    if (has_value(model, name) && !flags.contains("seq-length")) flags["seq-length"] = model[name];
   }
   const Json& data = section_of(model, "data");
-  if (!flags.contains("seq-length") && given(data, "seq_length")) {
+  if (!flags.contains("seq-length") && has_value(data, "seq_length")) {
     flags["seq-length"] = data["seq_length"];
   }
-  if (given(model, "num_query_groups")) {
+  if (has_value(model, "num_query_groups")) {
     flags["group-query-attention"] = true;
     flags["num-query-groups"] = model["num_query_groups"];
   }
@@ -122,9 +122,9 @@ void take_neox_model(const Keys& keys, Json& flags, std::vector<std::string>& sa
            {"padded_vocab_size", "padded-vocab-size"},
            {"model_parallel_size", "tensor-model-parallel-size"},
            {"train_micro_batch_size_per_gpu", "micro-batch-size"}}) {
-    if (given(keys.all, name)) flags[flag] = keys.all[name];
+    if (has_value(keys.all, name)) flags[flag] = keys.all[name];
   }
-  if (given(keys.all, "num_kv_heads")) {
+  if (has_value(keys.all, "num_kv_heads")) {
     flags["group-query-attention"] = true;
     flags["num-query-groups"] = keys.all["num_kv_heads"];
   }
@@ -159,7 +159,7 @@ Json neox_zero(const Json& all) {
   for (const char* key :
        {"zero_optimization", "fp16", "bf16", "gradient_clipping", "communication_data_type",
         "prescale_gradients", "gradient_predivide_factor", "sparse_gradients"}) {
-    if (given(all, key)) config[key] = all[key];
+    if (has_value(all, key)) config[key] = all[key];
   }
   if (!config.contains("zero_optimization")) config["zero_optimization"] = {{"stage", 0}};
   // "fp16" may be of another type.
@@ -194,7 +194,7 @@ Settings of_nemo(const Json& yaml, const Json& more, const std::string& file) {
   const Keys keys{model, file}, trainer{section, file};
   if (keys.on("fsdp")) fail(file, "model.fsdp", "FSDP inside NeMo is not modelled yet");
   const Json& peft = section_of(model, "peft");
-  if (given(peft, "peft_scheme") && peft["peft_scheme"] != "none") {
+  if (has_value(peft, "peft_scheme") && peft["peft_scheme"] != "none") {
     fail(file, "model.peft",
          "training of adapters alone: give the model's parameters by "
          "--tensors in place of these settings");
@@ -254,7 +254,7 @@ Settings of_neox(const Json& yaml, const Json& more, const std::string& file) {
   settings.global_batch = keys.size("train_batch_size", 0);
   settings.assumed.insert(settings.assumed.begin(), said.begin(), said.end());
   for (const char* key : {"attention_config", "sparse_attention", "moe_num_experts"}) {
-    if (given(all, key)) {
+    if (has_value(all, key)) {
       settings.assumed.push_back("nothing gained or lost by what is left out: " + std::string(key));
     }
   }

@@ -133,7 +133,7 @@ bool megatron_left_out(std::string_view name, const Json& value) {
   const auto own = keys.find(name);
   if (own == keys.end()) return left_out.contains(name);
   const bool evaluated = own->second.mark == dialect::FrameworkKey::Mark::kModelled;
-  return evaluated || own->second.left_out(value);
+  return evaluated || own->second.is_ignored(value);
 }
 
 std::string megatron_refusal(std::string_view name, const Json& value) {

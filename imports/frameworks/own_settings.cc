@@ -91,8 +91,8 @@ void take_around(Json& json, const std::string& file, Settings& settings) {
   settings.micro_batches = std::max(settings.micro_batches, keys.size("grad_accumulation_step", 0));
   settings.ranks = keys.size("device_num", 0);
   // An older spelling of comm_fusion by index.
-  if (given(json, "all_reduce_fusion_config")) {
-    if (given(json, "comm_fusion")) {
+  if (has_value(json, "all_reduce_fusion_config")) {
+    if (has_value(json, "comm_fusion")) {
       fail(file, "all_reduce_fusion_config", "given twice, also as 'comm_fusion'");
     }
     json["comm_fusion"] = {
@@ -125,7 +125,7 @@ class TextReader {
         if (!all[name].is_array()) all[name] = Json::array({all[name]});
         all[name].push_back(std::move(one));
       }
-      if (++values_ > kMostValues) wrong();
+      if (++values_ > kMaxValues) wrong();
     }
     if (depth > 0 && at_ == text_.size()) wrong();
     if (depth == 0 && at_ < text_.size()) wrong();

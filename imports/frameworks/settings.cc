@@ -198,7 +198,7 @@ Settings of_horovodrun(const frameworks::TrainingCommand& training) {
   settings.autocast = true;  // if the device has a half precision; none is given
   settings.strategy = {{"dialect", "horovod"}, {"config", std::move(config)}};
   const Json batch = training.flags.value("batch-size", Json());
-  if (batch.is_number_integer() && batch >= 1 && batch <= frameworks::kMostSamples) {
+  if (batch.is_number_integer() && batch >= 1 && batch <= frameworks::kMaxSamples) {
     settings.workload["batch"] = batch;
   }
   return settings;
@@ -327,7 +327,7 @@ std::optional<Settings> read_settings(const std::string& text, const std::string
   const bool braces = first != std::string::npos && content[first] == '{';
   if (kind == ".yaml" || kind == ".yml") return of_yaml(parse_yaml(name, content), more, name);
   if (braces) {
-    const std::optional<Json> json = json_in(content);
+    const std::optional<Json> json = try_parse_json(content);
     if (!json || !json->is_object()) return std::nullopt;
     if (launch::is_capture(*json)) return of_capture(*json, more, name, launch);
     if (const std::string other = frameworks::other_framework(*json); !other.empty()) {
@@ -420,19 +420,19 @@ Settings of_deepspeed(const Json& json, const std::string& file) {
   Json parallel = Json::object();
   if (reader.has("tensor_parallel")) {
     Reader tensor = reader.object("tensor_parallel");
-    const std::int64_t size = size_of(tensor, "autotp_size", kMostRanks);
+    const std::int64_t size = size_of(tensor, "autotp_size", kMaxRanks);
     if (size > 1) parallel["tensor"] = size;
   }
-  const std::int64_t sequence = size_of(reader, "sequence_parallel_size", kMostRanks);
+  const std::int64_t sequence = size_of(reader, "sequence_parallel_size", kMaxRanks);
   if (sequence > 1) {
     parallel["context"] = sequence;
     parallel["context_exchange"] = "all_to_all";
   }
   if (!parallel.empty()) settings.workload["parallel"] = std::move(parallel);
-  const std::int64_t micro = size_of(reader, "train_micro_batch_size_per_gpu", kMostSamples);
+  const std::int64_t micro = size_of(reader, "train_micro_batch_size_per_gpu", kMaxSamples);
   if (micro > 0) settings.workload["batch"] = micro;
-  settings.micro_batches = size_of(reader, "gradient_accumulation_steps", kMostSamples);
-  settings.global_batch = size_of(reader, "train_batch_size", kMostSamples);
+  settings.micro_batches = size_of(reader, "gradient_accumulation_steps", kMaxSamples);
+  settings.global_batch = size_of(reader, "train_batch_size", kMaxSamples);
   read_precision(json, settings);
   Json config = json;
   // The layout belongs to the workload.

@@ -44,8 +44,8 @@ namespace frameworks {
 
 struct ShellLines;
 
-inline constexpr std::int64_t kMostRanks = 1 << 20;
-inline constexpr std::int64_t kMostSamples = 1 << 30;
+inline constexpr std::int64_t kMaxRanks = 1 << 20;
+inline constexpr std::int64_t kMaxSamples = 1 << 30;
 
 // The launch that trains.
 struct TrainingCommand {

@@ -9,7 +9,7 @@
 namespace syncline::job::frameworks {
 namespace {
 
-constexpr std::size_t kMostWords = 20000;
+constexpr std::size_t kMaxWords = 20000;
 
 bool of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
@@ -27,7 +27,7 @@ class LineReader {
   explicit LineReader(const std::string& text) : text_(text) {}
 
   ShellLines read() {
-    while (at_ < text_.size() && read_ < kMostWords) step();
+    while (at_ < text_.size() && read_ < kMaxWords) step();
     end_command();
     return std::move(lines_);
   }

@@ -33,7 +33,7 @@ class Sections {
   Reader reader(const Place& place) const { return {toml_[place.section], file_, place.section}; }
 
   std::int64_t size(const std::vector<Place>& places, std::int64_t fallback, std::int64_t least = 1,
-                    std::int64_t most = kMostRanks) const {
+                    std::int64_t most = kMaxRanks) const {
     const Place* place = find(places);
     return place == nullptr ? fallback : reader(*place).integer(place->key, least, most);
   }
@@ -95,7 +95,7 @@ const operators::Architecture* row_of(const Sections& toml) {
 // Returns the stages by the layers of each; the embedding and the head count as one layer each.
 std::int64_t stages_of(const Sections& toml, std::int64_t pipeline, std::int64_t usual) {
   const Place each{"parallelism", "pipeline_parallel_layers_per_stage"};
-  const std::int64_t layers_a_stage = toml.size({each}, 0, 1, operators::kMostLayers);
+  const std::int64_t layers_a_stage = toml.size({each}, 0, 1, operators::kMaxLayers);
   if (layers_a_stage == 0) return usual;
   const operators::Architecture* row = row_of(toml);
   if (row == nullptr) {
@@ -141,15 +141,15 @@ void read_pipeline(const Sections& toml, Json& parallel, Settings& settings) {
 // Reads the samples of a rank's micro-batch, and the number of micro-batches in a step.
 void read_batches(const Sections& toml, bool pipelined, Settings& settings) {
   const Place local{"training", "local_batch_size"}, older{"training", "batch_size"};
-  std::int64_t samples = toml.size({local, older}, 0, 1, kMostSamples);
-  settings.global_batch = toml.size({{"training", "global_batch_size"}}, 0, -1, kMostSamples);
+  std::int64_t samples = toml.size({local, older}, 0, 1, kMaxSamples);
+  settings.global_batch = toml.size({{"training", "global_batch_size"}}, 0, -1, kMaxSamples);
   if (settings.global_batch < 0) settings.global_batch = 0;
   if (samples == 0) return;
   if (settings.global_batch == 0) settings.micro_batches = 1;
   if (pipelined) {
     // A pipeline divides its samples into its own micro-batches.
     const Place size{"parallelism", "pipeline_parallel_microbatch_size"};
-    const std::int64_t each = toml.size({size}, 1, 1, kMostSamples);
+    const std::int64_t each = toml.size({size}, 1, 1, kMaxSamples);
     if (samples % each != 0) {
       toml.fail(size, "is " + std::to_string(each) + ", no divisor of the " +
                           std::to_string(samples) + " samples of a rank");
@@ -231,7 +231,7 @@ void read_model(const Sections& toml, Settings& settings) {
   Json operators{{"dtype", "bf16"}};
   const Place length{"training", "seq_len"};
   if (toml.find({length}) != nullptr) {
-    operators["sequence"] = toml.size({length}, 1, 1, operators::kMostWords);
+    operators["sequence"] = toml.size({length}, 1, 1, operators::kMaxVocabulary);
   }
   if (const operators::Architecture* row = row_of(toml); row != nullptr) {
     operators["architecture"] = row->name;

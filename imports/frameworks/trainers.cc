@@ -103,10 +103,10 @@ Json lightning_fsdp(const LightningStrategy& strategy, const Products& products,
   std::string sharding = arguments.word("sharding_strategy", "FULL_SHARD");
   for (char& letter : sharding) letter = static_cast<char>(std::toupper(letter));
   config["sharding_strategy"] = sharding;
-  if (given(strategy.arguments, "device_mesh")) {
+  if (has_value(strategy.arguments, "device_mesh")) {
     config["device_mesh"] = strategy.arguments["device_mesh"];
   }
-  const bool layers = given(strategy.arguments, "auto_wrap_policy");
+  const bool layers = has_value(strategy.arguments, "auto_wrap_policy");
   config["units"] = layers ? Json("layers") : Json::array();
   if (!layers) {
     settings.assumed.emplace_back("the model as one unit of FSDP, as no auto_wrap_policy is given");
@@ -115,8 +115,8 @@ Json lightning_fsdp(const LightningStrategy& strategy, const Products& products,
     config["mixed_precision"] = {{"param_dtype", format_of(products)},
                                  {"reduce_dtype", format_of(products)}};
   }
-  if (given(strategy.arguments, "activation_checkpointing") ||
-      given(strategy.arguments, "activation_checkpointing_policy")) {
+  if (has_value(strategy.arguments, "activation_checkpointing") ||
+      has_value(strategy.arguments, "activation_checkpointing_policy")) {
     settings.workload["activation_checkpointing"] = "full";
   }
   return {{"dialect", "fsdp"}, {"config", std::move(config)}};
@@ -127,7 +127,7 @@ Settings lightning_deepspeed(const LightningStrategy& strategy, const Products& 
                              std::int64_t steps, const std::string& file) {
   const Keys arguments{strategy.arguments, file};
   Json config = Json::object();
-  if (given(strategy.arguments, "config")) {
+  if (has_value(strategy.arguments, "config")) {
     const Json& own = strategy.arguments["config"];
     config = own.is_string() ? read_json_file(own.get<std::string>()) : own;
   } else {
@@ -180,7 +180,8 @@ void take_composer_model(const Json& model, Settings& settings, const std::strin
   const std::string name =
       keys.word("pretrained_model_name_or_path", keys.word("pretrained_model_name"));
   if (!name.empty()) return take_model_named(name, settings);
-  if (!given(model, "d_model") || !given(model, "n_layers") || !given(model, "n_heads")) return;
+  if (!has_value(model, "d_model") || !has_value(model, "n_layers") || !has_value(model, "n_heads"))
+    return;
   const Json& attention = section_of(model, "attn_config");
   const Json& inner = section_of(model, "ffn_config");
   const Keys attends{attention, file}, feeds{inner, file};

@@ -30,13 +30,13 @@ std::int64_t integer(std::string_view token, std::int64_t otherwise) {
 
 // Reads microseconds to three decimals, exactly: dates are too long for a double.
 Nanoseconds nanoseconds(std::string_view token) {
-  constexpr std::int64_t kMost = 4'000'000'000'000'000;  // microseconds: a century
+  constexpr std::int64_t kMax = 4'000'000'000'000'000;  // microseconds: a century
   token = without_quotes(token);
   const bool negative = token.starts_with('-');
   if (negative) token.remove_prefix(1);
   std::int64_t whole = 0;
   const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), whole);
-  if (error != std::errc() || whole > kMost || whole < 0)
+  if (error != std::errc() || whole > kMax || whole < 0)
     throw simdjson::simdjson_error(simdjson::NUMBER_ERROR);
   std::string_view rest(end, static_cast<std::size_t>(token.data() + token.size() - end));
   std::int64_t fraction = 0;
@@ -49,7 +49,7 @@ Nanoseconds nanoseconds(std::string_view token) {
   }
   if (!rest.empty()) {  // an exponent, which no torch writes
     const double value = std::strtod(std::string(token).c_str(), nullptr);
-    if (!(value <= static_cast<double>(kMost)))
+    if (!(value <= static_cast<double>(kMax)))
       throw simdjson::simdjson_error(simdjson::NUMBER_ERROR);
     return static_cast<Nanoseconds>(negative ? -1e3 * value : 1e3 * value);
   }
@@ -121,10 +121,10 @@ std::string text(ondemand::value value) {
 
 // Reads "[0, 1, 2]", "[0, 1, ..., ...]", or the same as a list.
 void read_ranks(ondemand::value value, Event& event) {
-  constexpr std::size_t kMostRanks = 1U << 20;
+  constexpr std::size_t kMaxRanks = 1U << 20;
   if (value.type() == ondemand::json_type::array) {
     for (ondemand::value element : value.get_array()) {
-      if (event.group_ranks.size() >= kMostRanks) return;
+      if (event.group_ranks.size() >= kMaxRanks) return;
       const std::string_view token = without_quotes(element.raw_json_token());
       event.group_ranks_cut |= token == "...";
       if (token != "...") event.group_ranks.push_back(integer(token, -1));
@@ -134,7 +134,7 @@ void read_ranks(ondemand::value value, Event& event) {
   if (value.type() != ondemand::json_type::string) return;
   std::string_view list = value.get_string();
   event.group_ranks_cut = list.find("...") != std::string_view::npos;
-  while (event.group_ranks.size() < kMostRanks) {
+  while (event.group_ranks.size() < kMaxRanks) {
     list.remove_prefix(std::min(list.find_first_of("-0123456789"), list.size()));
     if (list.empty()) return;
     event.group_ranks.push_back(integer(list, -1));

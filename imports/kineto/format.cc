@@ -51,7 +51,7 @@ void leave_out_unusual(std::vector<DerivedStep>& steps, std::vector<std::string>
     notes.push_back(
         "steps with other gradients or backward passes than most (cut off, or unused "
         "parameters) are left out: " +
-        listed(partial));
+        list_numbers(partial));
   }
   if (steps.size() < 3) return;
   const auto second = gradient_exchanges(steps[1]);
@@ -84,7 +84,7 @@ std::vector<DerivedStep> derive_all(const Trace& trace, const TraceTimeline& tim
                      "was not recorded (inference, or compiled autograd), or no kernels with it");
   }
   if (!idle.empty()) {
-    read.facts.notes.push_back("steps without work of a GPU are left out: " + listed(idle));
+    read.facts.notes.push_back("steps without work of a GPU are left out: " + list_numbers(idle));
   }
   leave_out_unusual(steps, read.facts.notes);
   std::vector<Step*> timed;
@@ -256,7 +256,7 @@ bool match_step(Observed& observed, int number, bool typical) {
   const auto first = std::ranges::find(observed.ranks.front().steps, number, &Step::number);
   bool agreed = true;
   for (const auto& [id, shares] : shares_of(observed.ranks, number, false)) {
-    std::optional<Skew> skew = matched(shares);
+    std::optional<Skew> skew = measure_skew(shares);
     agreed = agreed && skew;
     const bool of_first = shares.front().second == observed.ranks.front().rank;
     if (!skew || !typical || !of_first || shares.size() < 2) continue;

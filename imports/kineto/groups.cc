@@ -20,7 +20,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
   constexpr std::size_t kShown = 6;
   const std::size_t shown = std::min(ranks.size(), kShown);
   const std::vector<int> first(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shown));
-  return listed(first) + (shown < ranks.size() ? ", ..." : "");
+  return list_numbers(first) + (shown < ranks.size() ? ", ..." : "");
 }
 
 [[noreturn]] void refuse_group(const Trace& trace, const std::string& what) {
@@ -94,12 +94,12 @@ bool refused_overlap(Role a, Role b) {
 
 // Refuses overlaps: two ways of cutting a job share only one rank, this trace's.
 void check_overlaps(const Trace& trace, const std::vector<RankGroup>& all) {
-  constexpr std::size_t kMostGroups = 1000;  // of one rank
+  constexpr std::size_t kMaxGroups = 1000;  // of one rank
   std::vector<RankGroup> groups;
   std::ranges::copy_if(all, std::back_inserter(groups), [](const RankGroup& group) {
     return group.calls > 0 && !group.ranks.empty();
   });
-  if (groups.size() > kMostGroups) {
+  if (groups.size() > kMaxGroups) {
     refuse_group(trace, "collectives of " + std::to_string(groups.size()) +
                             " groups of ranks, more than one rank is in");
   }

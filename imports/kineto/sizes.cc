@@ -112,13 +112,13 @@ void copies_by_size(DerivedStep& derived) {
 std::vector<int> candidates(const DerivedStep& derived, std::size_t exchange,
                             const std::vector<bool>& taken) {
   // Buckets hold fewer: this bounds the time for a trace without a fit.
-  constexpr std::size_t kMost = 20'000;
+  constexpr std::size_t kMax = 20'000;
   const auto& gradients = derived.step.gradients;
   const DType format = derived.step.exchanges[exchange].dtype;
   const bool filter = derived.sent[exchange].typed && !derived.hooked &&
                       std::ranges::find(gradients, format, &Gradient::dtype) != gradients.end();
   std::vector<int> places;
-  for (std::size_t i = 0; i < derived.sent[exchange].arrived && places.size() < kMost; ++i) {
+  for (std::size_t i = 0; i < derived.sent[exchange].arrived && places.size() < kMax; ++i) {
     if (!taken[i] && (!filter || gradients[i].dtype == format)) {
       places.push_back(static_cast<int>(i));
     }

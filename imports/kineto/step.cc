@@ -333,8 +333,8 @@ StepWork::StepWork(const Trace& trace, const TraceTimeline& timeline,
     : trace_(trace),
       timeline_(timeline),
       window_(window),
-      items_(timeline.computed(window.start, window.end)),
-      collectives_(timeline.exchanged(window.start, window.end)),
+      items_(timeline.launched_items(window.start, window.end)),
+      collectives_(timeline.launched_collectives(window.start, window.end)),
       arrivals_(of_window(arrivals, window.start, window.end, &Arrival::start)) {
   for (const Arrival& arrival : arrivals_) engine_.push_back(arrival.thread);
   std::ranges::sort(engine_);
@@ -369,7 +369,7 @@ void StepWork::frame(Nanoseconds begin, Nanoseconds end, Step& step) const {
   step.between = -1;
   Nanoseconds next = kFar;
   Nanoseconds launched = kFar;
-  for (const Item& item : timeline_.computed(window_.next_start, window_.next_end)) {
+  for (const Item& item : timeline_.launched_items(window_.next_start, window_.next_end)) {
     if (item.work != TracedWork::kKernel) continue;
     next = std::min(next, item.start);
     launched = std::min(launched, item.launched);
@@ -429,7 +429,7 @@ std::map<CollectiveId, Shares> shares_of(std::vector<Rank>& ranks, int number, b
   return shares;
 }
 
-std::optional<Skew> matched(const Shares& shares) {
+std::optional<Skew> measure_skew(const Shares& shares) {
   const ObservedExchange& first = *shares.front().first;
   const bool agree = std::ranges::all_of(shares, [&](const auto& share) {
     // In an all-to-all, ranks may send different amounts.

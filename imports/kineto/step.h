@@ -107,6 +107,6 @@ std::map<CollectiveId, Shares> shares_of(std::vector<Rank>& ranks, int number, b
 
 // Returns the skew of a collective, and sets its time on all ranks to that on the last one. Nullopt
 // if the ranks disagree about its size.
-std::optional<Skew> matched(const Shares& shares);
+std::optional<Skew> measure_skew(const Shares& shares);
 
 }  // namespace syncline::job::kineto

@@ -381,15 +381,16 @@ Nanoseconds TraceTimeline::idle(Nanoseconds from, Nanoseconds to) const {
   return idle;
 }
 
-std::vector<Item> TraceTimeline::computed(Nanoseconds from, Nanoseconds to) const {
+std::vector<Item> TraceTimeline::launched_items(Nanoseconds from, Nanoseconds to) const {
   return launched_within(compute, from, to);
 }
 
-std::vector<TracedCollective> TraceTimeline::exchanged(Nanoseconds from, Nanoseconds to) const {
+std::vector<TracedCollective> TraceTimeline::launched_collectives(Nanoseconds from,
+                                                                  Nanoseconds to) const {
   return launched_within(collectives, from, to);
 }
 
-std::string listed(const std::vector<int>& numbers) {
+std::string list_numbers(const std::vector<int>& numbers) {
   std::string text;
   for (const int number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
   return text;
@@ -455,7 +456,7 @@ std::vector<StepWindow> windows_of(const Trace& trace, const TraceTimeline& time
     return !trains;
   });
   if (!idle.empty() && !windows.empty()) {
-    notes.push_back("profiled steps without a backward pass are left out: " + listed(idle));
+    notes.push_back("profiled steps without a backward pass are left out: " + list_numbers(idle));
   }
   return folded(windows, timeline);
 }

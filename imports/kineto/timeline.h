@@ -61,8 +61,8 @@ struct TraceTimeline {
   explicit TraceTimeline(const Trace& trace);
 
   // Returns items that the host launched in [from, to), in the device's order.
-  std::vector<Item> computed(Nanoseconds from, Nanoseconds to) const;
-  std::vector<TracedCollective> exchanged(Nanoseconds from, Nanoseconds to) const;
+  std::vector<Item> launched_items(Nanoseconds from, Nanoseconds to) const;
+  std::vector<TracedCollective> launched_collectives(Nanoseconds from, Nanoseconds to) const;
   // Returns the time without a kernel, copy or collective on any stream.
   Nanoseconds idle(Nanoseconds from, Nanoseconds to) const;
 
@@ -129,6 +129,6 @@ std::vector<StepWindow> windows_of(const Trace& trace, const TraceTimeline& time
                                    std::vector<std::string>& notes);
 
 // Returns "3, 5, 6".
-std::string listed(const std::vector<int>& numbers);
+std::string list_numbers(const std::vector<int>& numbers);
 
 }  // namespace syncline::job::kineto

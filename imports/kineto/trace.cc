@@ -58,14 +58,14 @@ std::optional<DType> kernel_dtype(std::string_view name) {
 }
 
 // Largest credible count of elements, for any memory; larger ones become 0, as if not told.
-constexpr std::int64_t kMost = std::int64_t{1} << 40;
+constexpr std::int64_t kMax = std::int64_t{1} << 40;
 
-std::int64_t believed(std::int64_t count) { return count < 0 || count > kMost ? 0 : count; }
+std::int64_t believed(std::int64_t count) { return count < 0 || count > kMax ? 0 : count; }
 
 std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
   std::int64_t product = 1;
   for (const std::int64_t side : shape) {
-    if (side < 0 || (side > 0 && product > kMost / side)) return 0;
+    if (side < 0 || (side > 0 && product > kMax / side)) return 0;
     product *= side;
   }
   return product;
@@ -73,7 +73,7 @@ std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
 
 // Sets the sizes of the tensors that a scatter or gather takes and gives, in either order.
 TracedMessage sized_by_shapes(const Event& event, TracedMessage message) {
-  std::int64_t least = kMost;
+  std::int64_t least = kMax;
   for (const auto& shape : event.shapes) {
     const std::int64_t elements = shape.empty() ? 0 : believed(elements_of(shape));
     if (elements == 0) continue;
@@ -174,7 +174,7 @@ class Collector {
   void finish();
 
  private:
-  static constexpr int kMostRanks = 1 << 24;
+  static constexpr int kMaxRanks = 1 << 24;
 
   int thread() {
     if (event_.thread == last_thread_ && event_.process == last_process_) return last_;
@@ -264,10 +264,10 @@ class Collector {
     ToldGroup told;
     told.name = event_.group;
     told.description = event_.group_description;
-    told.size = static_cast<int>(std::clamp<std::int64_t>(event_.group_size, 0, kMostRanks));
+    told.size = static_cast<int>(std::clamp<std::int64_t>(event_.group_size, 0, kMaxRanks));
     told.cut = event_.group_ranks_cut;
     for (const std::int64_t rank : event_.group_ranks) {
-      told.ranks.push_back(static_cast<int>(std::clamp<std::int64_t>(rank, -1, kMostRanks)));
+      told.ranks.push_back(static_cast<int>(std::clamp<std::int64_t>(rank, -1, kMaxRanks)));
     }
     return add_group(std::move(told));
   }

@@ -63,7 +63,7 @@ void warn_of_ranks(const Observed& observed, const ReadFacts& facts,
 void warn_of_late_ranks(const Observed& observed, const Step& step,
                         std::vector<std::string>& warnings) {
   constexpr double kMuch = 0.005;
-  constexpr std::size_t kMost = 3;
+  constexpr std::size_t kMax = 3;
   std::vector<const RankGroup*> late;
   for (const RankGroup& group : observed.groups) {
     const bool often = group.last_rank >= 0 && 2 * group.last > group.matched;
@@ -72,7 +72,7 @@ void warn_of_late_ranks(const Observed& observed, const Step& step,
   // A rank that waits inside a group is late outside it: the innermost groups tell more.
   std::ranges::stable_sort(
       late, {}, [](const RankGroup* group) { return std::pair(group->role, -group->waited); });
-  if (late.size() > kMost) late.resize(kMost);
+  if (late.size() > kMax) late.resize(kMax);
   for (const RankGroup* group : late) {
     warnings.push_back("rank " + std::to_string(group->last_rank) + " is late: it comes last to " +
                        std::to_string(group->last) + " of " + std::to_string(group->matched) +
@@ -122,8 +122,8 @@ void warn_of_time_between(const Step& step, std::vector<std::string>& warnings) 
   constexpr double kMuch = 0.02;
   if (step.between <= kMuch * step.gpu) return;
   std::string told;
-  constexpr std::size_t kMost = 3;
-  for (std::size_t i = 0; i < std::min(kMost, step.by_host.size()); ++i) {
+  constexpr std::size_t kMax = 3;
+  for (std::size_t i = 0; i < std::min(kMax, step.by_host.size()); ++i) {
     told += (i > 0 ? ", " : "") + step.by_host[i].first + " " + in_ms(step.by_host[i].second);
   }
   if (told.empty()) {

@@ -15,7 +15,7 @@ namespace {
 // Share of a bucket by which padding to whole shards may enlarge it, unless it is small.
 constexpr double kPadding = 0.1;
 constexpr std::int64_t kSmallBucket = 1 << 16;  // elements
-constexpr int kMostLooked = 20'000;             // gradients that one exchange looks at
+constexpr int kMaxGradients = 20'000;           // gradients that one exchange looks at
 
 // Stores the gradients that no exchange has taken yet.
 class UntakenGradients {
@@ -38,7 +38,7 @@ class UntakenGradients {
     std::vector<int> places;
     std::int64_t sum = 0;
     int looked = 0;  // bounds the time for a trace without a fit
-    for (int i = free_from(range.last); i >= range.first && looked < kMostLooked;
+    for (int i = free_from(range.last); i >= range.first && looked < kMaxGradients;
          i = free_from(i - 1)) {
       ++looked;
       const Gradient& gradient = whole_.step.gradients[index(i)];

@@ -122,7 +122,7 @@ void match(Observed& observed, int number, bool typical) {
     RankGroup& group = observed.groups[static_cast<std::size_t>(place)];
     const bool message = shares.front().first->kind == "send_recv";
     if (shares.size() < 2 || (message && group.size != 2)) continue;
-    const std::optional<Skew> skew = matched(shares);
+    const std::optional<Skew> skew = measure_skew(shares);
     // The schedule decides which stage another waits for.
     if (!skew || !typical || group.role == Role::kPipeline) continue;
     ++group.matched;
@@ -194,7 +194,7 @@ void read_whole(const Trace& trace, TraceTimeline& timeline, const std::vector<A
   });
   if (!odd.empty()) {
     notes.push_back("steps with other gradients or backward passes than most are left out: " +
-                    listed(odd));
+                    list_numbers(odd));
   }
   std::vector<Step*> timed;
   for (WholeStep& whole : steps) timed.push_back(&whole.step);

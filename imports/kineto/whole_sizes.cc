@@ -160,14 +160,14 @@ class WholeSizes {
     const std::int64_t most = carried(true);
     if (most == 0) return;
     const std::int64_t least = told() - carried(false);
-    constexpr std::size_t kMostShapes = 16;
+    constexpr std::size_t kMaxShapes = 16;
     std::map<std::vector<std::int64_t>, std::int64_t> shapes;
     for (const Gradient& gradient : whole_.step.gradients) {
       shapes[gradient.shape] += gradient.elements;
     }
     const std::vector<std::pair<std::vector<std::int64_t>, std::int64_t>> list(shapes.begin(),
                                                                                shapes.end());
-    const std::size_t sets = list.size() > kMostShapes ? 0 : std::size_t{1} << list.size();
+    const std::size_t sets = list.size() > kMaxShapes ? 0 : std::size_t{1} << list.size();
     std::size_t best = 0, equal = 0;
     for (std::size_t set = 1; set < sets; ++set) {
       std::int64_t sum = 0;

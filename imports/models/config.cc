@@ -27,17 +27,17 @@ std::int64_t dividing(Reader& reader, const char* key, std::int64_t part, std::i
 
 // Returns the number of heads. They share the hidden width unless they have a width of their own.
 std::int64_t heads(Reader& reader, const char* key, std::int64_t hidden, bool own_width) {
-  const std::int64_t count = size(reader, key, operators::kMostHeads);
+  const std::int64_t count = size(reader, key, operators::kMaxHeads);
   return own_width ? count : dividing(reader, key, count, hidden, " hidden values");
 }
 
 // Returns the keys that most families share.
 Json hidden_sizes(Reader& reader, bool own_width = false) {
-  const std::int64_t hidden = size(reader, "hidden_size", operators::kMostHidden);
-  return {{"layers", size(reader, "num_hidden_layers", operators::kMostLayers)},
+  const std::int64_t hidden = size(reader, "hidden_size", operators::kMaxHidden);
+  return {{"layers", size(reader, "num_hidden_layers", operators::kMaxLayers)},
           {"hidden", hidden},
           {"heads", heads(reader, "num_attention_heads", hidden, own_width)},
-          {"inner", size(reader, "intermediate_size", operators::kMostInner)}};
+          {"inner", size(reader, "intermediate_size", operators::kMaxFfnWidth)}};
 }
 
 void add_words(Reader& reader, Json& shape, bool tied = false) {
@@ -48,12 +48,12 @@ void add_words(Reader& reader, Json& shape, bool tied = false) {
 
 // Returns Llama's keys. `tied`: the head shares the embedding unless the file says otherwise.
 Json llama_keys(Reader& reader, bool tied = false) {
-  const bool own_width = given(reader, "head_dim");
+  const bool own_width = has_value(reader, "head_dim");
   Json shape = hidden_sizes(reader, own_width);
-  if (const char* key = "num_key_value_heads"; given(reader, key)) {
+  if (const char* key = "num_key_value_heads"; has_value(reader, key)) {
     shape["kv_heads"] = dividing(reader, key, width(reader, key), shape["heads"], " heads");
   }
-  if (own_width) shape["head_width"] = size(reader, "head_dim", operators::kMostHeadWidth);
+  if (own_width) shape["head_width"] = size(reader, "head_dim", operators::kMaxHeadWidth);
   add_words(reader, shape, tied);
   return shape;
 }
@@ -81,7 +81,7 @@ Json tied_llama(Reader& reader) {
 Json qwen2(Reader& reader) { return with(llama_keys(reader), {{"bias", true}}); }
 Json qwen3(Reader& reader) {
   expect_no_bias(reader);
-  if (!given(reader, "head_dim")) reader.require("head_dim");
+  if (!has_value(reader, "head_dim")) reader.require("head_dim");
   return with(llama_keys(reader), {{"head_norm", true}});
 }
 Json gemma2(Reader& reader) { return with(tied_llama(reader), {{"norms", "both"}}); }
@@ -110,17 +110,17 @@ Json glm4(Reader& reader) { return with(glm(reader), {{"norms", "both"}}); }
 
 // Adds experts by these keys: their number, their width, and how many a token goes to.
 void add_experts(Reader& reader, const char* count, const char* inner, Json& shape) {
-  shape["experts"] = size(reader, count, kMostExperts);
-  shape["experts_per_token"] = size(reader, "num_experts_per_tok", kMostExperts);
-  shape["expert_inner"] = size(reader, inner, operators::kMostInner);
+  shape["experts"] = size(reader, count, kMaxExperts);
+  shape["experts_per_token"] = size(reader, "num_experts_per_tok", kMaxExperts);
+  shape["expert_inner"] = size(reader, inner, operators::kMaxFfnWidth);
 }
 
 // Fails unless all layers have experts.
 void expect_experts_everywhere(Reader& reader) {
-  if (size_or(reader, "decoder_sparse_step", 1, operators::kMostLayers) != 1) {
+  if (size_or(reader, "decoder_sparse_step", 1, operators::kMaxLayers) != 1) {
     reader.fail("decoder_sparse_step", "only 1 is known: experts in every layer");
   }
-  if (given(reader, "mlp_only_layers") && !reader.array("mlp_only_layers").empty()) {
+  if (has_value(reader, "mlp_only_layers") && !reader.array("mlp_only_layers").empty()) {
     reader.fail("mlp_only_layers", "only none is known: experts in every layer");
   }
 }
@@ -143,7 +143,7 @@ Json qwen2_moe(Reader& reader) {
   if (flag_or(reader, "qkv_bias", true)) shape["bias"] = true;
   add_experts(reader, "num_experts", "moe_intermediate_size", shape);
   expect_experts_everywhere(reader);
-  shape["shared_inner"] = size(reader, "shared_expert_intermediate_size", operators::kMostInner);
+  shape["shared_inner"] = size(reader, "shared_expert_intermediate_size", operators::kMaxFfnWidth);
   shape["shared_gate"] = true;
   return shape;
 }
@@ -157,10 +157,10 @@ Json olmoe(Reader& reader) {
 // Adds experts to all but the first layers, and some more that all tokens share.
 void add_shared_experts(Reader& reader, Json& shape) {
   add_experts(reader, "n_routed_experts", "moe_intermediate_size", shape);
-  shape["shared_inner"] = size_or(reader, "n_shared_experts", 0, kMostExperts) *
+  shape["shared_inner"] = size_or(reader, "n_shared_experts", 0, kMaxExperts) *
                           shape["expert_inner"].get<std::int64_t>();
-  if (given(reader, "first_k_dense_replace")) {
-    shape["dense_layers"] = reader.integer("first_k_dense_replace", 0, operators::kMostLayers);
+  if (has_value(reader, "first_k_dense_replace")) {
+    shape["dense_layers"] = reader.integer("first_k_dense_replace", 0, operators::kMaxLayers);
   }
 }
 
@@ -182,18 +182,18 @@ Json dots1(Reader& reader) {
 Json deepseek(Reader& reader) {
   Json shape = hidden_sizes(reader, true);
   add_shared_experts(reader, shape);
-  if (size_or(reader, "moe_layer_freq", 1, operators::kMostLayers) != 1) {
+  if (size_or(reader, "moe_layer_freq", 1, operators::kMaxLayers) != 1) {
     reader.fail("moe_layer_freq", "only 1 is known: experts in every layer after the first");
   }
-  const std::int64_t width = size(reader, "qk_nope_head_dim", operators::kMostHeadWidth);
-  if (size(reader, "v_head_dim", operators::kMostHeadWidth) != width) {
+  const std::int64_t width = size(reader, "qk_nope_head_dim", operators::kMaxHeadWidth);
+  if (size(reader, "v_head_dim", operators::kMaxHeadWidth) != width) {
     reader.fail("v_head_dim",
                 "only that of qk_nope_head_dim, " + std::to_string(width) + ", is known");
   }
   shape["head_width"] = width;
-  shape["rope_width"] = size(reader, "qk_rope_head_dim", operators::kMostHeadWidth);
-  shape["latent"] = size(reader, "kv_lora_rank", operators::kMostHidden);
-  shape["query_latent"] = size_or(reader, "q_lora_rank", 0, operators::kMostHidden);
+  shape["rope_width"] = size(reader, "qk_rope_head_dim", operators::kMaxHeadWidth);
+  shape["latent"] = size(reader, "kv_lora_rank", operators::kMaxHidden);
+  shape["query_latent"] = size_or(reader, "q_lora_rank", 0, operators::kMaxHidden);
   add_words(reader, shape);
   return shape;
 }
@@ -202,13 +202,14 @@ Json gpt2(Reader& reader) {
   if (!flag_or(reader, "tie_word_embeddings", true)) {
     reader.fail("tie_word_embeddings", "found false, GPT-2's head is known as tied alone");
   }
-  const std::int64_t hidden = size(reader, "n_embd", operators::kMostHidden);
-  Json shape = {{"layers", size(reader, "n_layer", operators::kMostLayers)},
+  const std::int64_t hidden = size(reader, "n_embd", operators::kMaxHidden);
+  Json shape = {{"layers", size(reader, "n_layer", operators::kMaxLayers)},
                 {"hidden", hidden},
                 {"heads", heads(reader, "n_head", hidden, false)},
                 {"words", width(reader, "vocab_size")},
                 {"positions", width_or(reader, "n_positions", 1024)}};
-  if (given(reader, "n_inner")) shape["inner"] = size(reader, "n_inner", operators::kMostInner);
+  if (has_value(reader, "n_inner"))
+    shape["inner"] = size(reader, "n_inner", operators::kMaxFfnWidth);
   return shape;
 }
 
@@ -216,27 +217,27 @@ Json bert(Reader& reader) {
   Json shape = hidden_sizes(reader);
   shape["words"] = width(reader, "vocab_size");
   shape["positions"] = width_or(reader, "max_position_embeddings", 512);
-  shape["kinds"] = size_or(reader, "type_vocab_size", 2, operators::kMostKinds);
+  shape["kinds"] = size_or(reader, "type_vocab_size", 2, operators::kMaxTokenTypes);
   return shape;
 }
 
 std::int64_t image_of(Reader& reader) {
-  return given(reader, "image_size")
-             ? reader.integer("image_size", operators::kLeastImage, operators::kMostImage)
+  return has_value(reader, "image_size")
+             ? reader.integer("image_size", operators::kMinImage, operators::kMaxImage)
              : 224;
 }
 
 Json vit(Reader& reader) {
   Json shape = hidden_sizes(reader);
   const char* key = "patch_size";
-  const std::int64_t patch = size_or(reader, key, 16, operators::kMostImage);
+  const std::int64_t patch = size_or(reader, key, 16, operators::kMaxImage);
   const std::int64_t image = image_of(reader);
   shape["patch"] = dividing(reader, key, patch, image, " pixels of an image's side");
   const std::int64_t across = image / patch;  // divides
   const auto rows = static_cast<double>(across * across + 1);
   const double widest = std::max({shape["hidden"].get<double>(), shape["inner"].get<double>(),
                                   shape["heads"].get<double>() * rows});
-  if (rows * widest > operators::kMostElements) {
+  if (rows * widest > operators::kMaxElements) {
     reader.fail(key, "found " + std::to_string(patch) + " for images of " + std::to_string(image) +
                          ": a tensor of more than 10^15 elements");
   }
@@ -305,7 +306,7 @@ bool is_one_of(const std::vector<Family>& rows, std::string_view type) {
 
 // Returns the first class in `architectures`; empty: none.
 std::string class_in(Reader& reader) {
-  if (!given(reader, "architectures")) return {};
+  if (!has_value(reader, "architectures")) return {};
   const Json& classes = reader.json()["architectures"];
   const bool named = classes.is_array() && !classes.empty() && classes.front().is_string();
   return named ? classes.front().get<std::string>() : std::string();
@@ -354,8 +355,8 @@ std::string type_of_class(std::string name) {
 // Returns the model's type, of those that are known: its model_type's, or its class's.
 std::string type_of(Reader& reader) {
   const std::string made = type_of_class(class_in(reader));
-  if (!given(reader, "model_type") && made.empty()) reader.require("model_type");
-  std::string name = given(reader, "model_type") ? reader.text("model_type") : made;
+  if (!has_value(reader, "model_type") && made.empty()) reader.require("model_type");
+  std::string name = has_value(reader, "model_type") ? reader.text("model_type") : made;
   const auto known = [](const std::string& type) {
     return shaped_type(type) != nullptr || listed_type(type) != nullptr;
   };
@@ -366,7 +367,7 @@ std::string type_of(Reader& reader) {
   const ModelType* shaped = shaped_type(name);
   if (shaped == nullptr || shaped->experts) return name;
   for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
-    if (given(reader, key) && reader.integer(key, 0, operators::kMostWords) > 1) {
+    if (has_value(reader, key) && reader.integer(key, 0, operators::kMaxVocabulary) > 1) {
       reader.fail(key, "a mixture of experts (" + name + "), which is not known here");
     }
   }
@@ -375,7 +376,7 @@ std::string type_of(Reader& reader) {
 
 // Returns the checkpoint's own name, the folder's, or the family's.
 std::string name_of(Reader& reader, const std::string& file, const std::string& type) {
-  if (given(reader, "_name_or_path")) {
+  if (has_value(reader, "_name_or_path")) {
     std::string path = reader.text("_name_or_path");
     while (path.ends_with('/')) path.pop_back();
     const auto slash = path.rfind('/');
@@ -406,7 +407,7 @@ bool known_end(const std::string& name) {
 // Warns of parts of a class that are not read.
 void say_parts(Reader& reader, const std::string& name, std::vector<std::string>& warnings) {
   if (!known_end(name)) warnings.push_back("the head of " + name + " is left out");
-  if (given(reader, "quantization_config")) {
+  if (has_value(reader, "quantization_config")) {
     warnings.emplace_back(
         "quantization_config is not read: all parameters are assumed to be trained, where a "
         "quantised job trains adapters alone");
@@ -478,7 +479,7 @@ Json operators_of(Reader& reader, const ModelType& type, std::vector<std::string
 // Returns the format that a checkpoint is stored in.
 std::string dtype_in(Reader& reader) {
   for (const char* key : {"torch_dtype", "dtype"}) {
-    if (!given(reader, key) || !reader.json()[key].is_string()) continue;
+    if (!has_value(reader, key) || !reader.json()[key].is_string()) continue;
     const std::string word = reader.text(key);
     if (word == "bfloat16") return "bf16";
     if (word == "float16") return "fp16";

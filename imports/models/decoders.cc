@@ -8,7 +8,7 @@ namespace syncline::job::models {
 namespace {
 
 std::int64_t heads_in(Reader& reader, const char* key = "num_attention_heads") {
-  return size(reader, key, operators::kMostHeads);
+  return size(reader, key, operators::kMaxHeads);
 }
 
 // Features that differ between decoders.
@@ -106,7 +106,7 @@ void group_heads(Reader& reader, Plan& plan, const char* key = "num_key_value_he
   const std::int64_t heads = heads_in(reader);
   const std::int64_t wide = width_or(reader, "head_dim", plan.hidden / heads);
   plan.queries = heads * wide;
-  plan.keys = size_or(reader, key, heads, operators::kMostHeads) * wide;
+  plan.keys = size_or(reader, key, heads, operators::kMaxHeads) * wide;
 }
 
 void gpt_neox(Reader& reader, Laid& laid) {
@@ -165,19 +165,20 @@ void opt(Reader& reader, Laid& laid) {
 
 void bloom(Reader& reader, Laid& laid) {
   const std::int64_t hidden =
-      width(reader, given(reader, "hidden_size") ? "hidden_size" : "n_embed");
-  lay(laid, {.layers = layers(reader, given(reader, "n_layer") ? "n_layer" : "num_hidden_layers"),
-             .hidden = hidden,
-             .words = width(reader, "vocab_size"),
-             .embedding_norm = true,
-             .merged = true,
-             .tied = flag_or(reader, "tie_word_embeddings", true)});
+      width(reader, has_value(reader, "hidden_size") ? "hidden_size" : "n_embed");
+  lay(laid,
+      {.layers = layers(reader, has_value(reader, "n_layer") ? "n_layer" : "num_hidden_layers"),
+       .hidden = hidden,
+       .words = width(reader, "vocab_size"),
+       .embedding_norm = true,
+       .merged = true,
+       .tied = flag_or(reader, "tie_word_embeddings", true)});
 }
 
 // Lays "falcon", or its older name "RefinedWebModel".
 void falcon(Reader& reader, Laid& laid) {
   const auto either = [&](const char* key, const char* old) {
-    return given(reader, key) ? key : old;
+    return has_value(reader, key) ? key : old;
   };
   const std::int64_t hidden = width(reader, "hidden_size");
   const std::int64_t heads = heads_in(reader, either("num_attention_heads", "n_head"));
@@ -188,7 +189,7 @@ void falcon(Reader& reader, Laid& laid) {
             .merged = true};
   const bool newer = flag_or(reader, "new_decoder_architecture", false);
   if (newer) {
-    plan.keys = size_or(reader, either("num_kv_heads", "n_head_kv"), heads, operators::kMostHeads) *
+    plan.keys = size_or(reader, either("num_kv_heads", "n_head_kv"), heads, operators::kMaxHeads) *
                 (hidden / heads);
   } else if (flag_or(reader, "multi_query", true)) {
     plan.keys = hidden / heads;
@@ -288,7 +289,7 @@ void gpt_oss(Reader& reader, Laid& laid) {
   group_heads(reader, plan);
   plan.norm_bias = false;
   const std::int64_t heads = heads_in(reader);
-  const std::int64_t experts = size(reader, "num_local_experts", kMostExperts);
+  const std::int64_t experts = size(reader, "num_local_experts", kMaxExperts);
   const double share = share_of(reader, experts);
   laid.table("model.embed_tokens", plan.words, plan.hidden);
   for (std::int64_t i = 0; i < plan.layers; ++i) {
@@ -311,10 +312,9 @@ void llama4_text(Reader& reader, Laid& laid) {
   plan.bias = plan.out_bias = flag_or(reader, "attention_bias", false);
   plan.norm_bias = plan.inner_bias = false;
   plan.gated = true;
-  const std::int64_t experts = size(reader, "num_local_experts", kMostExperts);
+  const std::int64_t experts = size(reader, "num_local_experts", kMaxExperts);
   const double share = share_of(reader, experts);
-  const std::int64_t every =
-      size_or(reader, "interleave_moe_layer_step", 1, operators::kMostLayers);
+  const std::int64_t every = size_or(reader, "interleave_moe_layer_step", 1, operators::kMaxLayers);
   Plan dense = plan;
   dense.inner = width(reader, "intermediate_size_mlp");
   laid.table("model.embed_tokens", plan.words, plan.hidden);
@@ -335,9 +335,9 @@ void llama4_text(Reader& reader, Laid& laid) {
 
 // Lays attention by a state of its own in place of scores (Gated DeltaNet).
 void lay_delta_net(Reader& reader, Laid& laid, std::int64_t hidden, const std::string& at) {
-  const std::int64_t values = size(reader, "linear_num_value_heads", operators::kMostHeads);
+  const std::int64_t values = size(reader, "linear_num_value_heads", operators::kMaxHeads);
   const std::int64_t value_width = width(reader, "linear_value_head_dim");
-  const std::int64_t keys = size(reader, "linear_num_key_heads", operators::kMostHeads) *
+  const std::int64_t keys = size(reader, "linear_num_key_heads", operators::kMaxHeads) *
                             width(reader, "linear_key_head_dim");
   const std::int64_t wide = values * value_width;
   laid.add(at + "conv1d.weight",
@@ -352,7 +352,7 @@ void lay_delta_net(Reader& reader, Laid& laid, std::int64_t hidden, const std::s
 
 // Lays a gate, experts each in three matrices, and a weighed one that all tokens share.
 void lay_mixture(Reader& reader, Laid& laid, std::int64_t hidden, const std::string& mlp) {
-  const std::int64_t experts = size(reader, "num_experts", kMostExperts);
+  const std::int64_t experts = size(reader, "num_experts", kMaxExperts);
   const double share = share_of(reader, experts);
   laid.linear(mlp + "gate", hidden, experts, false);
   const auto expert = [&](const std::string& at, const char* inner_key, double of) {
@@ -371,11 +371,11 @@ void lay_mixture(Reader& reader, Laid& laid, std::int64_t hidden, const std::str
 void qwen3_next(Reader& reader, Laid& laid) {
   Plan plan = usual(reader);
   group_heads(reader, plan);
-  if (size_or(reader, "decoder_sparse_step", 1, operators::kMostLayers) != 1 ||
-      (given(reader, "mlp_only_layers") && !reader.array("mlp_only_layers").empty())) {
+  if (size_or(reader, "decoder_sparse_step", 1, operators::kMaxLayers) != 1 ||
+      (has_value(reader, "mlp_only_layers") && !reader.array("mlp_only_layers").empty())) {
     reader.fail("decoder_sparse_step", "only experts in every layer are known");
   }
-  const std::int64_t every = size_or(reader, "full_attention_interval", 4, operators::kMostLayers);
+  const std::int64_t every = size_or(reader, "full_attention_interval", 4, operators::kMaxLayers);
   const std::int64_t wide = plan.queries / heads_in(reader);
   laid.table("model.embed_tokens", plan.words, plan.hidden);
   for (std::int64_t i = 0; i < plan.layers; ++i) {
@@ -423,7 +423,7 @@ void lay_conv(Laid& laid, const std::string& at, std::int64_t channels, const Mi
 void mamba(Reader& reader, Laid& laid) {
   const Mixer mixer = mixer_of(reader);
   const bool automatic =
-      given(reader, "time_step_rank") && reader.find("time_step_rank")->is_string();
+      has_value(reader, "time_step_rank") && reader.find("time_step_rank")->is_string();
   const std::int64_t usual_rank = (mixer.hidden + 15) / 16;
   const std::int64_t rank = automatic ? usual_rank : width_or(reader, "time_step_rank", usual_rank);
   const std::int64_t words = width(reader, "vocab_size");
@@ -446,9 +446,9 @@ void mamba(Reader& reader, Laid& laid) {
 
 void mamba2(Reader& reader, Laid& laid) {
   const Mixer mixer = mixer_of(reader);
-  const std::int64_t heads = size(reader, "num_heads", operators::kMostHeads);
+  const std::int64_t heads = size(reader, "num_heads", operators::kMaxHeads);
   const std::int64_t conv =
-      mixer.inner + 2 * size_or(reader, "n_groups", 8, operators::kMostHeads) * mixer.state;
+      mixer.inner + 2 * size_or(reader, "n_groups", 8, operators::kMaxHeads) * mixer.state;
   const std::int64_t words = width(reader, "vocab_size");
   laid.table("backbone.embed_tokens", words, mixer.hidden);
   for (std::int64_t i = 0, count = layers(reader, "num_hidden_layers"); i < count; ++i) {

@@ -23,7 +23,7 @@ void lay_tables(Reader& reader, Laid& laid, std::int64_t columns, bool kinds) {
              columns);
   if (kinds) {
     laid.table("embeddings.token_type_embeddings",
-               size_or(reader, "type_vocab_size", 2, operators::kMostKinds), columns);
+               size_or(reader, "type_vocab_size", 2, operators::kMaxTokenTypes), columns);
   }
   laid.norm("embeddings.LayerNorm", columns, true);
 }
@@ -75,7 +75,7 @@ void roberta(Reader& reader, Laid& laid) { lay_roberta(reader, laid, true); }
 void mpnet(Reader& reader, Laid& laid) {
   laid.table("encoder.relative_attention_bias",
              width_or(reader, "relative_attention_num_buckets", 32),
-             size(reader, "num_attention_heads", operators::kMostHeads));
+             size(reader, "num_attention_heads", operators::kMaxHeads));
   lay_roberta(reader, laid, false);
 }
 
@@ -92,7 +92,7 @@ void albert(Reader& reader, Laid& laid) {
   const Sizes sizes = sizes_of(reader);
   const std::int64_t columns = width(reader, "embedding_size");
   const std::int64_t groups = size_or(reader, "num_hidden_groups", 1, sizes.layers);
-  const std::int64_t inner_groups = size_or(reader, "inner_group_num", 1, operators::kMostLayers);
+  const std::int64_t inner_groups = size_or(reader, "inner_group_num", 1, operators::kMaxLayers);
   const double times = static_cast<double>(sizes.layers) / static_cast<double>(groups);
   lay_tables(reader, laid, columns, true);
   laid.linear("encoder.embedding_hidden_mapping_in", columns, sizes.hidden, true);
@@ -131,7 +131,7 @@ void lay_distances(Reader& reader, Laid& laid, std::int64_t hidden) {
                              : has_most  ? width(reader, "max_relative_positions")
                                          : width(reader, "max_position_embeddings");
   laid.table("encoder.rel_embeddings", 2 * reach, hidden);
-  if (given(reader, "norm_rel_ebd") &&
+  if (has_value(reader, "norm_rel_ebd") &&
       reader.text("norm_rel_ebd").find("layer_norm") != std::string::npos) {
     laid.norm("encoder.LayerNorm", hidden, true);
   }
@@ -145,8 +145,8 @@ void deberta_v2(Reader& reader, Laid& laid) {
     laid.table("embeddings.position_embeddings", width(reader, "max_position_embeddings"), columns);
   }
   const char* kinds = "type_vocab_size";
-  if (given(reader, kinds) && reader.integer(kinds, 0, operators::kMostKinds) > 0) {
-    laid.table("embeddings.token_type_embeddings", size(reader, kinds, operators::kMostKinds),
+  if (has_value(reader, kinds) && reader.integer(kinds, 0, operators::kMaxTokenTypes) > 0) {
+    laid.table("embeddings.token_type_embeddings", size(reader, kinds, operators::kMaxTokenTypes),
                columns);
   }
   if (columns != sizes.hidden) laid.linear("embeddings.embed_proj", columns, sizes.hidden, false);
@@ -158,7 +158,7 @@ void deberta_v2(Reader& reader, Laid& laid) {
   }
   lay_layers(laid, sizes);
   const char* kernel = "conv_kernel_size";
-  if (given(reader, kernel) && reader.integer(kernel, 0, 64) > 0) {
+  if (has_value(reader, kernel) && reader.integer(kernel, 0, 64) > 0) {
     laid.add("encoder.conv.conv.weight", {sizes.hidden, sizes.hidden, size(reader, kernel, 64)}, 1);
     laid.add("encoder.conv.conv.bias", {sizes.hidden});
     laid.norm("encoder.conv.LayerNorm", sizes.hidden, true);
@@ -227,14 +227,14 @@ void lay_t5_stack(Reader& reader, Laid& laid, const T5Stack& stack) {
 
 void lay_t5(Reader& reader, Laid& laid, bool biased, bool tied) {
   const std::int64_t words = width(reader, "vocab_size");
-  T5Stack stack{layers(reader, "num_layers"), size(reader, "num_heads", operators::kMostHeads),
+  T5Stack stack{layers(reader, "num_layers"), size(reader, "num_heads", operators::kMaxHeads),
                 false, biased, false};
-  if (given(reader, "feed_forward_proj")) {
+  if (has_value(reader, "feed_forward_proj")) {
     stack.gated = reader.text("feed_forward_proj").starts_with("gated");
   }
   laid.table("shared.embed_tokens", words, width(reader, "d_model"));
   lay_t5_stack(reader, laid, stack);
-  stack.layers = size_or(reader, "num_decoder_layers", stack.layers, operators::kMostLayers);
+  stack.layers = size_or(reader, "num_decoder_layers", stack.layers, operators::kMaxLayers);
   stack.decodes = true;
   lay_t5_stack(reader, laid, stack);
   laid.head("lm_head", words, width(reader, "d_model"),

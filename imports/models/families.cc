@@ -12,10 +12,10 @@ void Laid::add(const std::string& name, const std::vector<std::int64_t>& shape, 
   const double elements = std::accumulate(
       shape.begin(), shape.end(), 1.0,
       [](double product, std::int64_t extent) { return product * static_cast<double>(extent); });
-  if (elements > static_cast<double>(kMostElements)) {
+  if (elements > static_cast<double>(kMaxElements)) {
     throw InputError("'" + name + "' has more than 2^40 elements");
   }
-  if (all.size() >= kMostTensors) throw InputError("more than 200000 tensors");
+  if (all.size() >= kMaxTensors) throw InputError("more than 200000 tensors");
   all.push_back({name, shape, elements, "fp32", multiplied * elements});
 }
 
@@ -43,11 +43,11 @@ void Laid::head(const std::string& name, std::int64_t words, std::int64_t width,
 }
 
 void Laid::append(Parameters more) {
-  if (all.size() + more.size() > kMostTensors) throw InputError("more than 200000 tensors");
+  if (all.size() + more.size() > kMaxTensors) throw InputError("more than 200000 tensors");
   std::ranges::move(more, std::back_inserter(all));
 }
 
-bool given(Reader& reader, const char* key) {
+bool has_value(Reader& reader, const char* key) {
   const Json* value = reader.find(key);
   return value != nullptr && !value->is_null();
 }
@@ -57,23 +57,23 @@ std::int64_t size(Reader& reader, const char* key, std::int64_t most) {
 }
 
 std::int64_t size_or(Reader& reader, const char* key, std::int64_t fallback, std::int64_t most) {
-  return given(reader, key) ? reader.integer(key, 1, most) : fallback;
+  return has_value(reader, key) ? reader.integer(key, 1, most) : fallback;
 }
 
 std::int64_t width(Reader& reader, const char* key) {
-  return size(reader, key, operators::kMostWords);
+  return size(reader, key, operators::kMaxVocabulary);
 }
 
 std::int64_t width_or(Reader& reader, const char* key, std::int64_t fallback) {
-  return size_or(reader, key, fallback, operators::kMostWords);
+  return size_or(reader, key, fallback, operators::kMaxVocabulary);
 }
 
 std::int64_t layers(Reader& reader, const char* key) {
-  return size(reader, key, operators::kMostLayers);
+  return size(reader, key, operators::kMaxLayers);
 }
 
 bool flag_or(Reader& reader, const char* key, bool fallback) {
-  return given(reader, key) ? reader.boolean_or(key, fallback) : fallback;
+  return has_value(reader, key) ? reader.boolean_or(key, fallback) : fallback;
 }
 
 void expect_flag(Reader& reader, const char* key, bool known) {
@@ -83,7 +83,7 @@ void expect_flag(Reader& reader, const char* key, bool known) {
 }
 
 std::int64_t classes_of(Reader& reader, std::int64_t fallback) {
-  if (given(reader, "id2label") && reader.json()["id2label"].is_object()) {
+  if (has_value(reader, "id2label") && reader.json()["id2label"].is_object()) {
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(reader.json()["id2label"].size()));
   }
   return width_or(reader, "num_labels", fallback);

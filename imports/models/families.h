@@ -36,10 +36,10 @@ class Laid {
   const End end;
 };
 
-inline constexpr std::int64_t kMostExperts = 4096;
+inline constexpr std::int64_t kMaxExperts = 4096;
 
 // Reads keys of a config, within the limits of all models. A key that is null counts as missing.
-bool given(Reader& reader, const char* key);
+bool has_value(Reader& reader, const char* key);
 std::int64_t size(Reader& reader, const char* key, std::int64_t most);
 std::int64_t size_or(Reader& reader, const char* key, std::int64_t fallback, std::int64_t most);
 // Reads sizes of up to 2^24: all but counts of layers and heads.

@@ -26,7 +26,7 @@ bool is_state(std::string_view name, std::size_t dimensions) {
 std::optional<std::int64_t> elements_of(const std::vector<std::int64_t>& shape) {
   std::int64_t elements = 1;
   for (const std::int64_t extent : shape) {
-    if (extent > 0 && elements > kMostElements / extent) return std::nullopt;
+    if (extent > 0 && elements > kMaxElements / extent) return std::nullopt;
     elements *= extent;
   }
   return elements;

@@ -13,9 +13,9 @@
 namespace syncline::job::models {
 
 // Limits of every such list, checked before a text is built.
-inline constexpr std::size_t kMostTensors = 200'000;
-inline constexpr std::size_t kMostDimensions = 64;     // of a tensor
-inline constexpr long long kMostElements = 1ll << 40;  // of a tensor
+inline constexpr std::size_t kMaxTensors = 200'000;
+inline constexpr std::size_t kMaxDimensions = 64;     // of a tensor
+inline constexpr long long kMaxElements = 1ll << 40;  // of a tensor
 
 struct Parameter {
   std::string name;

@@ -60,10 +60,10 @@ Parameter read_tensor(Reader reader, const std::string& name) {
   saved.name = name;
   saved.dtype = dtype_of(reader.text("dtype"));
   const Json& extents = reader.array("shape");
-  if (extents.size() > kMostDimensions) reader.fail("shape", "more than 64 dimensions");
+  if (extents.size() > kMaxDimensions) reader.fail("shape", "more than 64 dimensions");
   for (const Json& extent : extents) {
     saved.shape.push_back(
-        checked_integer(extent, 0, kMostElements, reader.file(), reader.place_of("shape")));
+        checked_integer(extent, 0, kMaxElements, reader.file(), reader.place_of("shape")));
   }
   const auto elements = elements_of(saved.shape);
   if (!elements) reader.fail("shape", "more than 2^40 elements");
@@ -197,7 +197,7 @@ Parameters parameters_of(const std::vector<std::string>& files) {
       if (name == "__metadata__") continue;
       Parameter saved = read_tensor(Reader(tensor, file, name), name);
       if (!names.insert(name).second) throw InputError(file + ": '" + name + "' is saved twice");
-      if (names.size() > kMostTensors) throw InputError(file + ": more than 200000 tensors");
+      if (names.size() > kMaxTensors) throw InputError(file + ": more than 200000 tensors");
       integers = integers || saved.dtype.empty();
       if (is_state(name, saved.shape.size()) || saved.dtype.empty() || saved.elements == 0)
         continue;

@@ -6,7 +6,7 @@
 #include "formats/json/reader.h"
 #include "formats/json/text.h"
 #include "formats/text/files.h"
-#include "formats/text/number_in.h"
+#include "formats/text/parse_number.h"
 #include "formats/text/visible.h"
 #include "imports/format.h"
 #include "imports/models/parameters.h"
@@ -42,8 +42,8 @@ std::optional<std::vector<std::int64_t>> shape_in(std::string_view text) {
   std::vector<std::int64_t> shape;
   while (!(text = trimmed(text)).empty()) {
     const auto end = std::min(text.find_first_of(",x"), text.size());
-    const auto extent = number_in<std::int64_t>(trimmed(text.substr(0, end)));
-    if (!extent || *extent < 0 || *extent > kMostElements || shape.size() >= kMostDimensions) {
+    const auto extent = parse_number<std::int64_t>(trimmed(text.substr(0, end)));
+    if (!extent || *extent < 0 || *extent > kMaxElements || shape.size() >= kMaxDimensions) {
       return std::nullopt;
     }
     shape.push_back(*extent);
@@ -87,9 +87,9 @@ Parameter parameter_of(const Json& row, const std::string& file, const std::stri
   const bool list = row.is_array() && row.size() >= 2 && row[0].is_string() && row[1].is_array();
   if (!list) fail("expected [name, shape, dtype, requires_grad]");
   Parameter parameter{row[0].get<std::string>(), {}};
-  if (row[1].size() > kMostDimensions) fail("more than 64 dimensions");
+  if (row[1].size() > kMaxDimensions) fail("more than 64 dimensions");
   for (const Json& extent : row[1]) {
-    parameter.shape.push_back(checked_integer(extent, 0, kMostElements, file, place + "[1]"));
+    parameter.shape.push_back(checked_integer(extent, 0, kMaxElements, file, place + "[1]"));
   }
   if (row.size() > 2 && row[2].is_string()) parameter.dtype = format_of(row[2].get<std::string>());
   if (row.size() > 3 && row[3].is_boolean()) parameter.trained = row[3].get<bool>();
@@ -98,7 +98,7 @@ Parameter parameter_of(const Json& row, const std::string& file, const std::stri
 
 Parameters from_json(const std::string& file, const std::string& text) {
   const Json json = parse_json_text(file, text);
-  if (json.size() > kMostTensors) throw InputError(file + ": more than 200000 tensors");
+  if (json.size() > kMaxTensors) throw InputError(file + ": more than 200000 tensors");
   Parameters parameters;
   for (std::size_t i = 0; i < json.size(); ++i) {
     parameters.push_back(parameter_of(json[i], file, "[" + std::to_string(i) + "]"));
@@ -121,7 +121,7 @@ Parameters from_lines(const std::string& file, std::string_view text,
       if (others++ == 0) first_other = line;
       continue;
     }
-    if (parameters.size() >= kMostTensors) throw InputError(file + ": more than 200000 tensors");
+    if (parameters.size() >= kMaxTensors) throw InputError(file + ": more than 200000 tensors");
     parameters.push_back(std::move(*parameter));
   }
   if (others > 0) {

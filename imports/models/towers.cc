@@ -74,7 +74,7 @@ constexpr auto kUsual = std::to_array<Usual>({
 struct Part {
   Part(Reader& whole, const char* key, std::string_view usual_type)
       : json(Json::object()), file(whole.file()), place(whole.place_of(key)) {
-    const Json* own = given(whole, key) ? whole.find(key) : nullptr;
+    const Json* own = has_value(whole, key) ? whole.find(key) : nullptr;
     if (own != nullptr && !own->is_object()) whole.fail(key, "expected an object");
     const bool typed =
         own != nullptr && own->contains("model_type") && (*own)["model_type"].is_string();
@@ -98,14 +98,14 @@ void lay_classes(Reader& reader, Laid& laid, std::int64_t hidden, const char* na
 
 // Patches of an image; the square root of how many there are.
 std::int64_t patches_across(Reader& reader) {
-  const std::int64_t image = size(reader, "image_size", operators::kMostImage);
+  const std::int64_t image = size(reader, "image_size", operators::kMaxImage);
   const std::int64_t patch = size(reader, "patch_size", image);
   return image / patch;
 }
 
 void lay_patches(Reader& reader, Laid& laid, const std::string& name, std::int64_t hidden,
                  bool bias) {
-  const std::int64_t patch = size(reader, "patch_size", operators::kMostImage);
+  const std::int64_t patch = size(reader, "patch_size", operators::kMaxImage);
   laid.add(name + ".weight", {hidden, 3, patch, patch}, 1);
   if (bias) laid.add(name + ".bias", {hidden});
 }
@@ -157,7 +157,7 @@ void siglip_vision(Reader& reader, Laid& laid) {
 void pixtral_vision(Reader& reader, Laid& laid) {
   const std::int64_t hidden = width(reader, "hidden_size");
   const std::int64_t inner = width(reader, "intermediate_size");
-  const std::int64_t heads = size(reader, "num_attention_heads", operators::kMostHeads);
+  const std::int64_t heads = size(reader, "num_attention_heads", operators::kMaxHeads);
   const std::int64_t wide = heads * width_or(reader, "head_dim", hidden / heads);
   lay_patches(reader, laid, "vision.patch_conv", hidden, false);
   laid.norm("vision.ln_pre", hidden, false);
@@ -211,7 +211,7 @@ void llava(Reader& reader, Laid& laid) {
 void mistral3(Reader& reader, Laid& laid) {
   const std::int64_t seen = lay_vision(reader, "pixtral", laid);
   const std::int64_t hidden = text_width(reader, "mistral");
-  const std::int64_t side = size_or(reader, "spatial_merge_size", 2, operators::kMostImage);
+  const std::int64_t side = size_or(reader, "spatial_merge_size", 2, operators::kMaxImage);
   const bool bias = flag_or(reader, "multimodal_projector_bias", false);
   laid.norm("projector.norm", seen, false);
   laid.linear("projector.merging_layer", seen * side * side, seen, false);
@@ -235,10 +235,10 @@ struct QwenTower {
 };
 
 void lay_qwen_blocks(Reader& reader, Laid& laid, const QwenTower& tower) {
-  const std::int64_t patch = size(reader, "patch_size", operators::kMostImage);
+  const std::int64_t patch = size(reader, "patch_size", operators::kMaxImage);
   laid.add("vision.patch_embed.proj.weight", {tower.hidden, 3, 2, patch, patch}, 1);
   if (tower.patch_bias) laid.add("vision.patch_embed.proj.bias", {tower.hidden});
-  if (given(reader, "num_position_embeddings")) {
+  if (has_value(reader, "num_position_embeddings")) {
     laid.table("vision.pos_embed", width(reader, "num_position_embeddings"), tower.hidden);
   }
   for (std::int64_t i = 0, count = layers(reader, "depth"); i < count; ++i) {
@@ -299,7 +299,7 @@ void qwen3_vl(Reader& reader, Laid& laid) {
   lay_qwen_blocks(own, laid, tower);
   lay_merger(laid, tower, "vision.merger.", false);
   const std::size_t more = own.array("deepstack_visual_indexes").size();
-  for (std::size_t i = 0; i < std::min<std::size_t>(more, operators::kMostLayers); ++i) {
+  for (std::size_t i = 0; i < std::min<std::size_t>(more, operators::kMaxLayers); ++i) {
     lay_merger(laid, tower, "vision.deepstack_merger_list." + std::to_string(i) + ".", true);
   }
   lay_text(reader, "qwen3", laid);
@@ -307,7 +307,7 @@ void qwen3_vl(Reader& reader, Laid& laid) {
 
 void llama4_vision(Reader& reader, Laid& laid) {
   const std::int64_t hidden = width(reader, "hidden_size"), across = patches_across(reader);
-  const std::int64_t patch = size(reader, "patch_size", operators::kMostImage);
+  const std::int64_t patch = size(reader, "patch_size", operators::kMaxImage);
   laid.linear("vision.patch_embedding.linear", 3 * patch * patch, hidden, false);
   laid.add("vision.class_embedding", {hidden});
   laid.table("vision.positional_embedding_vlm", across * across + 1, hidden);
@@ -376,10 +376,10 @@ void mllama_vision(Reader& reader, Laid& laid) {
 void lay_mllama_text_layer(Reader& reader, Laid& laid, const std::string& at, bool crosses) {
   const std::int64_t hidden = width(reader, "hidden_size");
   const std::int64_t inner = width(reader, "intermediate_size");
-  const std::int64_t heads = size(reader, "num_attention_heads", operators::kMostHeads);
+  const std::int64_t heads = size(reader, "num_attention_heads", operators::kMaxHeads);
   const std::int64_t wide = hidden / heads;
   const std::int64_t keys =
-      wide * size_or(reader, "num_key_value_heads", heads, operators::kMostHeads);
+      wide * size_or(reader, "num_key_value_heads", heads, operators::kMaxHeads);
   laid.norm(at + "input_layernorm", hidden, false);
   laid.linear(at + "q_proj", hidden, hidden, false);
   laid.linear(at + "k_proj", hidden, keys, false);
@@ -488,7 +488,7 @@ void dinov2(Reader& reader, Laid& laid) {
 
 void lay_text(Reader& reader, const char* usual_type, Laid& laid) {
   // Older files have the keys of the text model at the top.
-  const bool flat = !given(reader, "text_config");
+  const bool flat = !has_value(reader, "text_config");
   const Part part(reader, "text_config", usual_type);
   Json json = flat ? reader.json() : part.json;
   std::string type = flat ? usual_type : part.type;

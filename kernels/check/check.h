@@ -140,7 +140,7 @@ struct Worst {
     if (!(now >= 0)) nan = true;
     if (now > ratio) ratio = now;
   }
-  bool passed() const { return !nan && ratio <= 1; }
+  bool passes() const { return !nan && ratio <= 1; }
   std::string text() const {
     return (nan ? std::string("NaN") : std::to_string(ratio)) + " of the error allowed";
   }

@@ -116,7 +116,7 @@ class DgcCase {
     compress::accumulate(host.gradient, {}, {.momentum = step.momentum}, host.velocity,
                          host.residual);
     SparseMessage message =
-        take_out(largest_magnitudes(host.residual, host.kept), host.velocity, host.residual);
+        extract(largest_magnitudes(host.residual, host.kept), host.velocity, host.residual);
     if (report.selected != message.indices.size()) {
       return "the report's count";
     }

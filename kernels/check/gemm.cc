@@ -65,7 +65,7 @@ class Case {
     return false;
   }
   void judge(const char* product, const Worst& worst, bool intact) {
-    checks_.line(name_ + " " + product, worst.passed() && intact,
+    checks_.line(name_ + " " + product, worst.passes() && intact,
                  worst.text() + (intact ? "" : ", a canary died"));
   }
 

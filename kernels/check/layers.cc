@@ -37,7 +37,7 @@ void check_add(Checks& checks, Activation activation, std::size_t size, int a_of
   for (std::size_t i = 0; i < size; ++i) {
     const double z = to_float(a[i]) + to_float(b[i]);
     const double gradient = to_float(dy[i]);
-    const double expected = activated(twin_of(activation), z);
+    const double expected = activate(twin_of(activation), z);
     const double back = gradient * activation_slope(twin_of(activation), z);
     const double loose = gelu ? 1e-6 * (1 + std::fabs(z)) : 0;
     worst.take(to_float(got_y[i]), expected, half_step<T>(expected) * 1.001 + loose + 1e-30);
@@ -50,7 +50,7 @@ void check_add(Checks& checks, Activation activation, std::size_t size, int a_of
   checks.line(std::string(name) + " " + name_of(kElementType<T>) + " " + std::to_string(size) +
                   " elements at offsets " + std::to_string(a_offset) + std::to_string(b_offset) +
                   std::to_string(out_offset),
-              worst.passed() && intact, worst.text() + (intact ? "" : ", a canary died"));
+              worst.passes() && intact, worst.text() + (intact ? "" : ", a canary died"));
 }
 
 struct NormShape {
@@ -95,7 +95,7 @@ class NormCase {
     Worst worst;
     const auto slack = compare_channels(plane, expected, back, worst);
     compare_elements(plane, expected, back, slack, worst);
-    checks.line(name(), worst.passed() && intact(),
+    checks.line(name(), worst.passes() && intact(),
                 worst.text() + (intact() ? "" : ", a canary died"));
   }
 

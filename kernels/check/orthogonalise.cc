@@ -59,7 +59,7 @@ void check_orthogonalise(Checks& checks) {
         const Worst worst = error_of(values, factor.get(), rank, spanned);
         checks.line("orthogonalise " + std::to_string(rows) + " x " + std::to_string(rank) +
                         (spans ? ", one spanned" : ""),
-                    worst.passed() && factor.intact(), worst.text());
+                    worst.passes() && factor.intact(), worst.text());
       }
     }
   }

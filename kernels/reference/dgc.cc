@@ -25,8 +25,8 @@ std::vector<std::uint32_t> largest_magnitudes(std::span<const float> residual, s
   return order;
 }
 
-SparseMessage take_out(std::vector<std::uint32_t> indices, std::span<float> velocity,
-                       std::span<float> residual) {
+SparseMessage extract(std::vector<std::uint32_t> indices, std::span<float> velocity,
+                      std::span<float> residual) {
   SparseMessage message;
   message.values.reserve(indices.size());
   for (const std::uint32_t index : indices) {

@@ -18,7 +18,7 @@ double phi_by_tanh(double z) { return 0.5 * (1 + std::tanh(kRoot * (z + kCubic *
 
 }  // namespace
 
-double activated(Nonlinearity kind, double z) {
+double activate(Nonlinearity kind, double z) {
   if (kind == Nonlinearity::kRelu) return z < 0 ? 0 : z;
   if (kind == Nonlinearity::kGelu) return z * phi(z);
   if (kind == Nonlinearity::kGeluTanh) return z * phi_by_tanh(z);
@@ -75,7 +75,7 @@ NormedOutput statistics_of(const NormedPlane& plane) {
 NormedOutput batch_norm(const NormedPlane& plane) {
   NormedOutput output = statistics_of(plane);
   output.y = pre_activations(plane, output);
-  for (auto& value : output.y) value = activated(plane.activation, value);
+  for (auto& value : output.y) value = activate(plane.activation, value);
   return output;
 }
 
@@ -132,7 +132,7 @@ LinearOutput linear_output(const LinearLayer& layer, Nonlinearity activation) {
         z += layer.x[row * layer.inputs + in] * layer.w[out * layer.inputs + in];
       }
       output.z.push_back(z);
-      output.y.push_back(activated(activation, z));
+      output.y.push_back(activate(activation, z));
     }
   }
   return output;

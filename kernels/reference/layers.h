@@ -10,7 +10,7 @@ namespace syncline::kernels {
 // in place of the normal distribution (Hendrycks and Gimpel 2016), as in cublasLt's epilogues.
 enum class Nonlinearity { kNone, kRelu, kGelu, kGeluTanh };
 
-double activated(Nonlinearity kind, double z);
+double activate(Nonlinearity kind, double z);
 
 // Returns d activated / dz; relu's is 0 at 0.
 double activation_slope(Nonlinearity kind, double z);

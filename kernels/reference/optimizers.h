@@ -45,8 +45,8 @@ struct SparseMessage {
 std::vector<std::uint32_t> largest_magnitudes(std::span<const float> residual, std::int64_t kept);
 
 // Takes these elements out of the residual, and clears their velocity (momentum factor masking).
-SparseMessage take_out(std::vector<std::uint32_t> indices, std::span<float> velocity,
-                       std::span<float> residual);
+SparseMessage extract(std::vector<std::uint32_t> indices, std::span<float> velocity,
+                      std::span<float> residual);
 
 // Applies every rank's pairs to the weights, in rank order, w_i = w_i - rate v; product and
 // difference are rounded separately. Skips pads (index 0xffffffff). Returns false, and changes no

@@ -18,7 +18,7 @@ DrawnPart below_numbers(const PlotLayout& at, std::string& grid) {
   for (const auto& tick : at.across.ticks(9)) {
     const double x = at.left + at.x_of(tick.value);
     grid += "M" + px(x) + " " + px(at.top) + "v" + px(at.high);
-    below.svg += written(x, at.foot() + kTickRow, "middle", tick.text);
+    below.svg += draw_text(x, at.foot() + kTickRow, "middle", tick.text);
   }
   return below;
 }
@@ -35,10 +35,10 @@ DrawnPart below_names(const std::vector<std::string>& names, const PlotLayout& a
   for (std::size_t i = 0; i < names.size(); i += stride) {
     const double x = at.left + at.x_of(static_cast<double>(i));
     if (upright) {
-      below.svg += written(x + 4, foot + 8, "end", names[i],
-                           " transform=\"rotate(-90 " + px(x + 4) + " " + px(foot + 8) + ")\"");
+      below.svg += draw_text(x + 4, foot + 8, "end", names[i],
+                             " transform=\"rotate(-90 " + px(x + 4) + " " + px(foot + 8) + ")\"");
     } else {
-      below.svg += written(x, foot + kTickRow, "middle", names[i]);
+      below.svg += draw_text(x, foot + kTickRow, "middle", names[i]);
     }
   }
   return below;
@@ -50,7 +50,7 @@ std::string beside_numbers(const PlotLayout& at, std::string& grid) {
   for (const auto& tick : at.up.ticks(8)) {
     const double y = at.top + at.y_of(tick.value);
     grid += "M" + px(at.left) + " " + px(y) + "h" + px(at.broad);
-    text += written(at.left - 6, y + 4, "end", tick.text);
+    text += draw_text(at.left - 6, y + 4, "end", tick.text);
   }
   return text;
 }
@@ -59,8 +59,8 @@ std::string lane_names(const Figure& figure, const PlotLayout& at) {
   std::string text;
   for (std::size_t lane = 0; lane < at.lanes.size(); ++lane) {
     const double y = at.top + at.middle_of(static_cast<int>(lane)) + 4;
-    text += written(at.left - 6, y - (height_of(at.lanes[lane]) - kLine) / 2, "end", at.lanes[lane],
-                    is_best(figure, lane) ? " class=\"best\"" : "");
+    text += draw_text(at.left - 6, y - (height_of(at.lanes[lane]) - kLine) / 2, "end",
+                      at.lanes[lane], is_best(figure, lane) ? " class=\"best\"" : "");
   }
   return text;
 }
@@ -73,7 +73,7 @@ std::string broken_bars(const Figure& figure, const PlotLayout& at) {
     for (const double stroke : {x + 2, x + 7}) {
       strokes += "M" + px(stroke) + " " + px(y + 7) + "l5 -14";
     }
-    text += written(x + 16, y + 4, "start", value_text(figure.across.unit, end));
+    text += draw_text(x + 16, y + 4, "start", value_text(figure.across.unit, end));
   }
   return strokes.empty() ? "" : text + "<path class=\"frame\" d=\"" + strokes + "\"/>\n";
 }
@@ -87,11 +87,11 @@ DrawnPart axes_svg(const Figure& figure, const PlotLayout& at) {
       figure.across.names.empty() ? below_numbers(at, grid) : below_names(figure.across.names, at);
   const double middle = at.top + at.high / 2;
   if (!figure.up.title.empty()) {
-    text += written(12, middle, "middle", at.beside,
-                    " transform=\"rotate(-90 12 " + px(middle) + ")\"");
+    text += draw_text(12, middle, "middle", at.beside,
+                      " transform=\"rotate(-90 12 " + px(middle) + ")\"");
   }
   const auto under = lines_of(at.across.title(), at.broad);
-  text += written(at.left + at.broad / 2, below.end + kRow, "middle", under);
+  text += draw_text(at.left + at.broad / 2, below.end + kRow, "middle", under);
   text += broken_bars(figure, at);
   return {"<path class=\"grid\" d=\"" + grid + "\"/>\n<g class=\"below\">" + below.svg + "</g>\n" +
               text + "<path class=\"frame\" d=\"M" + px(at.left) + " " + px(at.top) + "v" +

@@ -24,7 +24,7 @@ class LegendRows {
       below_ = kRow;
     }
     svg_ += "<g transform=\"translate(" + px(x_) + " " + px(y_) + ")\">" + glyph +
-            written(30, 4, "start", lines) + "</g>\n";
+            draw_text(30, 4, "start", lines) + "</g>\n";
     x_ += room;
     below_ = std::max(below_, height_of(lines) + kRow - kLine);
   }

@@ -64,7 +64,7 @@ double breadth_of(std::string_view letter) {
 
 }  // namespace
 
-std::string escaped(std::string_view text, std::string_view keep) {
+std::string escape(std::string_view text, std::string_view keep) {
   std::string safe;
   constexpr std::string_view kSigns = "&<>\"'";
   constexpr const char* kSpelt[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};

@@ -12,7 +12,7 @@ namespace syncline::reports::chart {
 
 // Returns text that is safe in text and attributes of HTML and XML: its special letters are
 // escaped, control characters except those in `keep` become blanks, invalid UTF-8 becomes U+FFFD.
-std::string escaped(std::string_view text, std::string_view keep = "");
+std::string escape(std::string_view text, std::string_view keep = "");
 
 // The sign before the name of the best.
 inline constexpr const char* kStar = "\xe2\x98\x85 ";

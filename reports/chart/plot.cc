@@ -27,7 +27,7 @@ std::string drawn(const Stretch& stretch, const PlotLayout& at) {
          attribute("x", px(from)) + attribute("y", "0") +
          attribute("width", px(std::max(2.0, at.x_of(stretch.to) - from))) +
          attribute("height", px(at.high)) + attribute("data-from", chars_of(stretch.from)) +
-         attribute("data-to", chars_of(stretch.to)) + "><title>" + escaped(stretch.name) +
+         attribute("data-to", chars_of(stretch.to)) + "><title>" + escape(stretch.name) +
          "</title></rect>\n";
 }
 
@@ -35,7 +35,7 @@ std::string drawn(const Rule& rule, const PlotLayout& at) {
   const std::string way = rule.upright ? "M" + px(at.x_of(rule.at)) + " 0v" + px(at.high)
                                        : "M0 " + px(at.y_of(rule.at)) + "h" + px(at.broad);
   return "<path class=\"" + line_class(rule.colour, true) + "\" d=\"" + way + "\"" +
-         attribute("data-at", chars_of(rule.at)) + kUnscaled + "><title>" + escaped(rule.name) +
+         attribute("data-at", chars_of(rule.at)) + kUnscaled + "><title>" + escape(rule.name) +
          "</title></path>\n";
 }
 
@@ -49,12 +49,12 @@ std::string drawn(const HeatCell& cell, const Figure& figure, const PlotLayout& 
       attribute("y", px(y)) + attribute("width", px(room)) +
       attribute("height", px(2 * (middle - y))) + attribute("data-value", chars_of(cell.value)) +
       "><title>" +
-      escaped(figure.up.names[static_cast<std::size_t>(cell.lane)] + ", " +
-              figure.across.names[static_cast<std::size_t>(cell.column)] + ": " + cell.text) +
+      escape(figure.up.names[static_cast<std::size_t>(cell.lane)] + ", " +
+             figure.across.names[static_cast<std::size_t>(cell.column)] + ": " + cell.text) +
       "</title></rect>\n";
   if (width_of(cell.text) + 4 < room) {
-    svg += written(x + room / 2, middle + 4, "middle", cell.text,
-                   " class=\"on" + std::to_string(cell.shade) + "\"");
+    svg += draw_text(x + room / 2, middle + 4, "middle", cell.text,
+                     " class=\"on" + std::to_string(cell.shade) + "\"");
   }
   return svg;
 }
@@ -69,12 +69,12 @@ std::string drawn(const Box& box, const PlotLayout& at) {
                     attribute("height", px(tall)) + attribute("data-from", chars_of(box.from)) +
                     attribute("data-to", chars_of(box.to));
   if (!box.name.empty()) {
-    svg += attribute("data-name", escaped(box.name)) + "><title>" + escaped(box.name) +
+    svg += attribute("data-name", escape(box.name)) + "><title>" + escape(box.name) +
            "</title></rect>";
   } else {
     svg += "/>";
   }
-  return box.link.empty() ? svg + "\n" : "<a href=\"#" + escaped(box.link) + "\">" + svg + "</a>\n";
+  return box.link.empty() ? svg + "\n" : "<a href=\"#" + escape(box.link) + "\">" + svg + "</a>\n";
 }
 
 // Draws a stroke along each lane, with a stop at both ends.
@@ -135,12 +135,12 @@ std::string drawn(const Series& series, const PlotLayout& at) {
   }
   std::string labels;
   for (const auto& label : series.labels) {
-    labels += (labels.empty() ? "" : "\n") + escaped(label);
+    labels += (labels.empty() ? "" : "\n") + escape(label);
   }
-  std::string svg = "<g class=\"series\"" + attribute("data-name", escaped(series.name)) +
+  std::string svg = "<g class=\"series\"" + attribute("data-name", escape(series.name)) +
                     attribute("data-points", data) +
                     (labels.empty() ? "" : attribute("data-labels", labels)) + "><title>" +
-                    escaped(series.name) + "</title>";
+                    escape(series.name) + "</title>";
   const auto path = [&](const std::string& css, const std::string& way) {
     if (!way.empty()) svg += "<path class=\"" + css + "\" d=\"" + way + "\"" + kUnscaled + "/>";
   };

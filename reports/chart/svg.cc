@@ -21,7 +21,7 @@ std::string drawing(const Figure& figure, const std::string& head, double head_h
   const DrawnPart legend = legend_svg(figure, at, axes.end);
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" role=\"img\"" +
          attribute("viewBox", "0 0 " + px(kWide) + " " + px(legend.end)) +
-         attribute("aria-label", escaped(figure.title)) + ">\n" + head + axes.svg +
+         attribute("aria-label", escape(figure.title)) + ">\n" + head + axes.svg +
          plot_svg(figure, at) + legend.svg + "</svg>\n";
 }
 
@@ -31,7 +31,7 @@ std::string svg_file(const Figure& figure) {
   const auto title = lines_of(figure.title, kTitle * (kWide - 2 * kTop));
   const std::string head = "<style>" + palette_css() +
                            "</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n" +
-                           written(14, 24, "start", title, " class=\"head\"");
+                           draw_text(14, 24, "start", title, " class=\"head\"");
   return drawing(figure, head, kHead + height_of(title) - kLine);
 }
 

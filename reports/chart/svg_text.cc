@@ -20,10 +20,10 @@ std::string attribute(const char* name, const std::string& value) {
   return std::string(" ") + name + "=\"" + value + "\"";
 }
 
-std::string written(double x, double y, const char* anchor, const std::string& text,
-                    const std::string& more) {
+std::string draw_text(double x, double y, const char* anchor, const std::string& text,
+                      const std::string& more) {
   return "<text x=\"" + px(x) + "\" y=\"" + px(y) + "\" text-anchor=\"" + anchor + "\"" + more +
-         ">" + escaped(text) + "</text>\n";
+         ">" + escape(text) + "</text>\n";
 }
 
 double height_of(const std::vector<std::string>& lines) {
@@ -36,11 +36,11 @@ double width_of(const std::vector<std::string>& lines) {
   return width;
 }
 
-std::string written(double x, double y, const char* anchor, const std::vector<std::string>& lines,
-                    const std::string& more) {
+std::string draw_text(double x, double y, const char* anchor, const std::vector<std::string>& lines,
+                      const std::string& more) {
   std::string text;
   for (const auto& line : lines) {
-    text += written(x, y, anchor, line, more);
+    text += draw_text(x, y, anchor, line, more);
     y += kLine;
   }
   return text;

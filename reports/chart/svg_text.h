@@ -17,11 +17,11 @@ std::string px(double value);
 std::string attribute(const char* name, const std::string& value);
 
 // Writes text at a position; `more`: further attributes.
-std::string written(double x, double y, const char* anchor, const std::string& text,
-                    const std::string& more = "");
+std::string draw_text(double x, double y, const char* anchor, const std::string& text,
+                      const std::string& more = "");
 // Writes lines below each other, the first at height `y`.
-std::string written(double x, double y, const char* anchor, const std::vector<std::string>& lines,
-                    const std::string& more = "");
+std::string draw_text(double x, double y, const char* anchor, const std::vector<std::string>& lines,
+                      const std::string& more = "");
 // Returns the height or width of these lines together, in pixels.
 double height_of(const std::vector<std::string>& lines);
 double width_of(const std::vector<std::string>& lines);

@@ -151,13 +151,14 @@ std::string ranks_text_of(const job::RankGroup& group) {
 // rank are listed only if several of their ranks were read.
 Table groups_of(const job::Observed& observed) {
   using enum Kind;
-  Table groups{columns(both("group", "role"), kept("name"), kept("description"),
-                       kept("members", Column::kJson), both("ranks", "size", kInteger, 3),
-                       shown("of the world"), both("calls", "calls", kInteger, 2),
-                       both("bytes", "bytes", kBytes, 1), both("hidden", "hidden_s", kSeconds),
-                       both("exposed", "exposed_s", kSeconds), kept("last_rank", Column::kJson),
-                       kept("matched", Column::kJson), kept("came_last", Column::kJson),
-                       shown("comes last"), both("waited for it", "waited_s", kSeconds))};
+  Table groups{columns(
+      table_column("group", "role"), data_column("name"), data_column("description"),
+      data_column("members", Column::kJson), table_column("ranks", "size", kInteger, 3),
+      page_column("of the world"), table_column("calls", "calls", kInteger, 2),
+      table_column("bytes", "bytes", kBytes, 1), table_column("hidden", "hidden_s", kSeconds),
+      table_column("exposed", "exposed_s", kSeconds), data_column("last_rank", Column::kJson),
+      data_column("matched", Column::kJson), data_column("came_last", Column::kJson),
+      page_column("comes last"), table_column("waited for it", "waited_s", kSeconds))};
   const int first = observed.ranks.empty() ? 0 : observed.ranks.front().rank;
   for (const job::RankGroup& group : observed.groups) {
     const bool own = group.ranks.empty() || std::ranges::binary_search(group.ranks, first);
@@ -177,15 +178,16 @@ Table groups_of(const job::Observed& observed) {
 Table exchanges_of(const ImportedJob& job, const Step& step, bool sums_alone = false) {
   using enum Kind;
   const bool several = job.observed.ranks.size() > 1;
-  Table exchanges{columns(both("collective", "kind"), kept("group"), kept("ranks"),
-                          both("gradients", "gradients", kInteger, 0, Column::kNoJson),
-                          kept("gradients", Column::kJson), kept("elements", Column::kJson),
-                          kept("dtype", Column::kJson), both("size", "bytes", kBytes),
-                          both("complete", "complete_s", kSeconds, 3),
-                          both("sent", "sent_s", kSeconds, 2), both("took", "duration_s", kSeconds),
-                          both("truly", "time_s", kSeconds, 0, Column::kAll, Column::kPage),
-                          shown("waiting", kSeconds, 1, Column::kPage),
-                          both("exposed", "exposed_s", kSeconds))};
+  Table exchanges{columns(
+      table_column("collective", "kind"), data_column("group"), data_column("ranks"),
+      table_column("gradients", "gradients", kInteger, 0, Column::kNoJson),
+      data_column("gradients", Column::kJson), data_column("elements", Column::kJson),
+      data_column("dtype", Column::kJson), table_column("size", "bytes", kBytes),
+      table_column("complete", "complete_s", kSeconds, 3),
+      table_column("sent", "sent_s", kSeconds, 2), table_column("took", "duration_s", kSeconds),
+      table_column("truly", "time_s", kSeconds, 0, Column::kAll, Column::kPage),
+      page_column("waiting", kSeconds, 1, Column::kPage),
+      table_column("exposed", "exposed_s", kSeconds))};
   for (const ObservedExchange& one : step.exchanges) {
     if (sums_alone && one.gradients.empty()) continue;
     const auto of_bucket = [&](Cell cell) {
@@ -215,10 +217,11 @@ Grid skew_grid(const ImportedJob& job, const Step& step) {
 
 Table rows_of(const ImportedJob& job) {
   using enum Kind;
-  Table rows{columns(both("predicted", "strategy"), both("step", "step_time_s", kSeconds),
-                     both("80 % interval", "step_time_*_s", kSeconds),
-                     both("gain", "speedup", kSpeedup), both("gain, 80 %", "speedup_*", kSpeedup),
-                     shown("measured", kSeconds), both("error", "error_percent", kPercent))};
+  Table rows{columns(
+      table_column("predicted", "strategy"), table_column("step", "step_time_s", kSeconds),
+      table_column("80 % interval", "step_time_*_s", kSeconds),
+      table_column("gain", "speedup", kSpeedup), table_column("gain, 80 %", "speedup_*", kSpeedup),
+      page_column("measured", kSeconds), table_column("error", "error_percent", kPercent))};
   const auto tones = tones_of(job.evaluated);
   for (const measure::Row& row : job.evaluated.rows) {
     const auto gain = [&](Cell cell) {
@@ -347,7 +350,7 @@ Answer answer_of(const ImportedJob& job) {
     return in(job.observed.warnings) || in(job.imported.assumed);
   });
   Answer answer =
-      answered("import", job.observed.name, job, page_of, csv_of, json_of, std::move(warnings));
+      make_answer("import", job.observed.name, job, page_of, csv_of, json_of, std::move(warnings));
   answer.figures = [&] { return figures_of(job.evaluated); };
   return answer;
 }

@@ -15,7 +15,7 @@ Page page_of(const job::Begun& begun) {
 }
 
 Table table_of(const job::Begun& begun) {
-  Table table{columns(both("assumed", "assumed"))};
+  Table table{columns(table_column("assumed", "assumed"))};
   for (const std::string& line : begun.assumed) table.add(line);
   return table;
 }
@@ -31,8 +31,8 @@ Json json_of(const job::Begun& begun) {
 }  // namespace
 
 Answer answer_of(const job::Begun& begun) {
-  return answered("init", begun.scenario["name"].get<std::string>(), begun, page_of, table_of,
-                  json_of);
+  return make_answer("init", begun.scenario["name"].get<std::string>(), begun, page_of, table_of,
+                     json_of);
 }
 
 }  // namespace syncline::reports

@@ -75,10 +75,10 @@ std::vector<std::string> live_verdicts(const tune::LiveReport& report) {
 
 Table evaluations_of(const tune::LiveReport& report) {
   using enum Kind;
-  Table evaluations{columns(both("evaluation", "evaluation", kInteger, 0, Column::kNoJson),
-                            both("candidate", "candidate"),
-                            both("step time,\nmean", "step_time_s", kSeconds),
-                            both("standard\nerror", "standard_error_s", kSeconds))};
+  Table evaluations{columns(table_column("evaluation", "evaluation", kInteger, 0, Column::kNoJson),
+                            table_column("candidate", "candidate"),
+                            table_column("step time,\nmean", "step_time_s", kSeconds),
+                            table_column("standard\nerror", "standard_error_s", kSeconds))};
   for (std::size_t i = 0; i < report.tuning.observations.size(); ++i) {
     const tune::Observation& seen = report.tuning.observations[i];
     evaluations.add(show_as(i, std::to_string(i + 1)),
@@ -146,8 +146,8 @@ Json json_of(const tune::LiveReport& report) {
 }  // namespace
 
 Answer answer_of(const tune::LiveReport& report) {
-  return answered("tune", report.scenario, report, page_of, evaluations_of, json_of, {},
-                  figures_of);
+  return make_answer("tune", report.scenario, report, page_of, evaluations_of, json_of, {},
+                     figures_of);
 }
 
 std::vector<Illustration> figures_of(const tune::LiveReport& report) {

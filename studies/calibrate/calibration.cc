@@ -225,11 +225,11 @@ ComparedTable compared(const cost::MeasuredTable& table,
 
 std::string sizes_text(const std::vector<Bytes>& sizes) {
   std::string text;
-  constexpr std::size_t kMost = 6;
-  for (std::size_t i = 0; i < std::min(kMost, sizes.size()); ++i) {
+  constexpr std::size_t kMax = 6;
+  for (std::size_t i = 0; i < std::min(kMax, sizes.size()); ++i) {
     text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
   }
-  if (sizes.size() > kMost) text += ", ... (" + std::to_string(sizes.size()) + " in all)";
+  if (sizes.size() > kMax) text += ", ... (" + std::to_string(sizes.size()) + " in all)";
   return text;
 }
 
@@ -244,7 +244,7 @@ std::string device_of(const std::vector<cost::MeasuredTable>& tables) {
 
 // Returns the notes on the logs, and the times that no fit uses.
 std::vector<std::string> noticed_in(const std::vector<cost::MeasuredTable>& tables) {
-  constexpr std::size_t kMost = 8;
+  constexpr std::size_t kMax = 8;
   std::vector<std::string> list;
   for (const cost::MeasuredTable& table : tables) {
     for (const std::string& note : table.notes) {
@@ -255,11 +255,11 @@ std::vector<std::string> noticed_in(const std::vector<cost::MeasuredTable>& tabl
                      note);
     }
     const std::size_t count = table.left_out.size();
-    for (std::size_t i = 0; i < std::min(kMost, count); ++i) {
+    for (std::size_t i = 0; i < std::min(kMax, count); ++i) {
       list.push_back(table.source + ": " + table.left_out[i]);
     }
-    if (count > kMost) {
-      list.push_back(table.source + ": " + std::to_string(count - kMost) +
+    if (count > kMax) {
+      list.push_back(table.source + ": " + std::to_string(count - kMax) +
                      " more of its times are left out likewise");
     }
   }

@@ -60,8 +60,8 @@ bool streams(const std::string& kind) {
 // Returns the traffic of a case: by its codec for DGC, else the bytes that the kernel must move.
 double evaluated_bytes(Reader& row, const std::string& kind, double counted) {
   if (kind != "dgc_step") return counted;
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
-  const std::int64_t elements = row.integer("elements", 1, kMost);
+  constexpr std::int64_t kMax = std::int64_t{1} << 40;
+  const std::int64_t elements = row.integer("elements", 1, kMax);
   return compress::find_codec("dgc")->encode_traffic(elements, row.integer("kept", 0, elements),
                                                      kFp32);
 }

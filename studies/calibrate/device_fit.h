@@ -75,7 +75,9 @@ struct KernelCosts {
   BytesPerSecond memory = 0;
   std::vector<KernelTiming> timings;  // kernels that ran
 
-  Seconds evaluated(const KernelTiming& timing) const { return timing.evaluated_bytes / memory; }
+  Seconds evaluated_seconds(const KernelTiming& timing) const {
+    return timing.evaluated_bytes / memory;
+  }
 };
 
 // Reads costs. Throws InputError for another file, a rehearsal's, or one without streaming kernels.

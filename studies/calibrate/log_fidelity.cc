@@ -109,8 +109,8 @@ std::string shape_of(const ComparedTable& table) {
 }
 
 std::vector<measure::FidelityTable> compared(const Comparison& comparison, Bytes from_bytes) {
-  const LogCalibration calibration =
-      calibration_of(tables_in(comparison.calibrate), tables_in(comparison.predict), "fidelity");
+  const LogCalibration calibration = calibration_of(read_tables(comparison.calibrate),
+                                                    read_tables(comparison.predict), "fidelity");
   std::vector<measure::FidelityTable> tables;
   for (const auto& against : calibration.against) {
     measure::FidelityTable table;
@@ -133,7 +133,7 @@ std::vector<measure::FidelityTable> compared(const Comparison& comparison, Bytes
 void each_alone(const std::vector<std::string>& files, Bytes from_bytes,
                 measure::FidelityTable& table) {
   for (const auto& file : files) {
-    for (const auto& measured : tables_in({file})) {
+    for (const auto& measured : read_tables({file})) {
       if (!cost::is_clean(measured)) continue;
       const LogCalibration calibration = calibration_of({measured}, {}, "fidelity");
       const auto errors = errors_in_percent(calibration.fitted.front(), from_bytes);
@@ -142,15 +142,15 @@ void each_alone(const std::vector<std::string>& files, Bytes from_bytes,
   }
 }
 
-// Predicts sizes of each clean table, at most kMost of them evenly spread over its rows, each from
+// Predicts sizes of each clean table, at most kMax of them evenly spread over its rows, each from
 // the table's other rows.
 void each_row(const std::vector<std::string>& files, Bytes from_bytes,
               measure::FidelityTable& table) {
-  constexpr std::size_t kMost = 12;
-  for (const cost::MeasuredTable& measured : tables_in(files)) {
+  constexpr std::size_t kMax = 12;
+  for (const cost::MeasuredTable& measured : read_tables(files)) {
     const auto points = points_of(measured).points;
     if (!cost::is_clean(measured) || points.size() < 4) continue;
-    const std::size_t count = std::min(kMost, points.size());
+    const std::size_t count = std::min(kMax, points.size());
     for (std::size_t k = 0; k < count; ++k) {
       const Bytes size = points[k * (points.size() - 1) / (count - 1)].size;
       if (size < from_bytes) continue;
@@ -167,7 +167,7 @@ void each_row(const std::vector<std::string>& files, Bytes from_bytes,
 // inside a node, or between nodes.
 void each_count(const std::vector<std::string>& files, Bytes from_bytes,
                 measure::FidelityTable& table) {
-  const auto tables = tables_in(files);
+  const auto tables = read_tables(files);
   std::set<std::pair<int, int>> counts;
   for (const auto& one : tables) counts.emplace(one.nodes, one.gpus_per_node);
   for (const auto& [nodes, gpus] : counts) {

@@ -100,7 +100,7 @@ void say_repeats(cost::MeasuredTable& table) {
       " times): the median of their times is used");
 }
 
-constexpr std::size_t kMostUnpacked = std::size_t{1} << 30;
+constexpr std::size_t kMaxUnpackedBytes = std::size_t{1} << 30;
 
 // Unpacks gzip data. Concatenated files are one text, as for gzip itself.
 std::string inflate_all(const std::string& path, std::string& bytes) {
@@ -112,7 +112,7 @@ std::string inflate_all(const std::string& path, std::string& bytes) {
   std::string text;
   std::array<char, 1 << 16> part{};
   int status = Z_OK;
-  while (status == Z_OK && text.size() < kMostUnpacked) {
+  while (status == Z_OK && text.size() < kMaxUnpackedBytes) {
     stream.next_out = reinterpret_cast<Bytef*>(part.data());
     stream.avail_out = part.size();
     status = inflate(&stream, Z_NO_FLUSH);
@@ -255,12 +255,12 @@ std::vector<cost::MeasuredTable> one_kind_of_rows(std::vector<cost::MeasuredTabl
 
 }  // namespace
 
-std::string unpacked(const std::string& path, std::string bytes) {
+std::string unpack_gzip(const std::string& path, std::string bytes) {
   return bytes.starts_with("\x1f\x8b") ? inflate_all(path, bytes) : bytes;
 }
 
 std::vector<cost::MeasuredTable> read_nccl_log(const std::string& path) {
-  return nccl_log_from_text(path, unpacked(path, read_text_file(path, "an nccl-tests log")));
+  return nccl_log_from_text(path, unpack_gzip(path, read_text_file(path, "an nccl-tests log")));
 }
 
 std::vector<cost::MeasuredTable> nccl_log_from_text(const std::string& name,
@@ -297,8 +297,8 @@ std::vector<cost::MeasuredTable> nccl_log_from_text(const std::string& name,
   return tables;
 }
 
-std::vector<cost::MeasuredTable> tables_in(const std::vector<std::string>& names,
-                                           const std::string& algorithm) {
+std::vector<cost::MeasuredTable> read_tables(const std::vector<std::string>& names,
+                                             const std::string& algorithm) {
   std::vector<cost::MeasuredTable> tables;
   for (const auto& argument : names) {
     const LogFile file = log_file(argument);

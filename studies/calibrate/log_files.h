@@ -19,8 +19,8 @@ namespace syncline::calibrate {
 //
 // `algorithm`: forced algorithm if neither a name nor its log gives one: ring, tree, or nccl for
 // NCCL's choice.
-std::vector<cost::MeasuredTable> tables_in(const std::vector<std::string>& names,
-                                           const std::string& algorithm = "nccl");
+std::vector<cost::MeasuredTable> read_tables(const std::vector<std::string>& names,
+                                             const std::string& algorithm = "nccl");
 
 // Reads the output of nccl-tests, in every layout since 2018, and its JSON (-J).
 //
@@ -49,6 +49,6 @@ std::vector<cost::MeasuredTable> nccl_log_from_text(const std::string& name, std
 
 // Returns the text of a file, unpacked if it is gzipped (by its first two bytes). Throws
 // InputError, naming `path`, if the gzip data is damaged, cut off or larger than 1 GiB unpacked.
-std::string unpacked(const std::string& path, std::string bytes);
+std::string unpack_gzip(const std::string& path, std::string bytes);
 
 }  // namespace syncline::calibrate

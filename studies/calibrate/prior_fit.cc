@@ -127,8 +127,8 @@ bool same_kind(const Path& a, const Path& b) {
 void add_rows(PriorUnit& unit, const cost::MeasuredTable& table, const Cluster& cluster) {
   const collective::NcclCostModel model(cluster);
   const auto points = cost::usable_points(table, cost::Place::kOutOfPlace);
-  constexpr std::size_t kMost = 33;
-  for (std::size_t p = 0; p < points.size(); p += points.size() / kMost + 1) {
+  constexpr std::size_t kMax = 33;
+  for (std::size_t p = 0; p < points.size(); p += points.size() / kMax + 1) {
     collective::Collective asked{*table.kind,
                                  nullptr,
                                  collective::world_group(cluster.ranks()),
@@ -138,7 +138,7 @@ void add_rows(PriorUnit& unit, const cost::MeasuredTable& table, const Cluster& 
                                  {}};
     collective::choose_algorithm(asked, collective::kNcclName, cluster);
     const CollectiveTime answer = *model.time(asked);
-    const Seconds said = (answer.time + cluster.collective_overhead) / answer.stretch;
+    const Seconds said = (answer.time + cluster.collective_overhead) / answer.link_slowdown;
     unit.rows[class_of(points[p].size)].push_back(
         {static_cast<double>(points[p].size), std::log(points[p].time / said)});
   }

@@ -61,17 +61,17 @@ MeasuredRates rates_of(const std::vector<SizeFit>& tables, const cost::MeasuredC
   return rates;
 }
 
-// Returns the rows between nodes, at most kMost per table, so that fine tables do not dominate.
+// Returns the rows between nodes, at most kMax per table, so that fine tables do not dominate.
 std::vector<cost::PathRow> rows_between(const std::vector<SizeFit>& tables,
                                         const cost::MeasuredCostModel& model,
                                         const cost::ScaleCostModel& scale) {
-  constexpr std::size_t kMost = 64;
+  constexpr std::size_t kMax = 64;
   std::vector<cost::PathRow> rows;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const cost::TableCostModel& table = model.tables[i];
     if (table.nodes == 1 || table.slow > 0 || !cost::ring_like(table.kind)) continue;
     const double share = cost::rate_share(scale, table.gpus_per_node);
-    for (const std::size_t place : spread_out(tables[i].points, kMost)) {
+    for (const std::size_t place : spread_points(tables[i].points, kMax)) {
       const cost::MeasuredPoint& point = tables[i].points[place];
       rows.push_back({table.kind, static_cast<double>(point.size), table.nodes, table.gpus_per_node,
                       share, point.time, table.forced, i});
@@ -159,7 +159,7 @@ cost::MeasuredCostModel without(const std::vector<SizeFit>& tables,
 bool mark_slow_run(const std::vector<SizeFit>& tables, cost::MeasuredCostModel& model) {
   constexpr double kSlow = 1.25;
   constexpr double kBetter = 0.9;
-  constexpr int kLeast = 4;
+  constexpr int kMin = 4;
   std::map<std::tuple<collective::CollectiveKind, cost::ForcedAlgorithm, int>, int> ladders;
   const auto ladder_of = [](const cost::TableCostModel& table) {
     return std::make_tuple(table.kind, table.forced, table.gpus_per_node);
@@ -172,7 +172,7 @@ bool mark_slow_run(const std::vector<SizeFit>& tables, cost::MeasuredCostModel& 
   cost::TableCostModel* found = nullptr;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     cost::TableCostModel& table = model.tables[i];
-    if (table.nodes == 1 || !cost::ring_like(table.kind) || ladders[ladder_of(table)] < kLeast)
+    if (table.nodes == 1 || !cost::ring_like(table.kind) || ladders[ladder_of(table)] < kMin)
       continue;
     const cost::MeasuredCostModel rest = without(tables, model, i);
     const double ratio = slowness(tables[i], rest);

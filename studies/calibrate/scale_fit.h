@@ -43,8 +43,8 @@ SizeFit points_of(const cost::MeasuredTable& table);
 SizeFit fit_sizes(SizeFit points);
 
 // Returns indices of a table's points: all, or `most` of them evenly spread by their logarithms.
-std::vector<std::size_t> spread_out(const std::vector<cost::MeasuredPoint>& points,
-                                    std::size_t most);
+std::vector<std::size_t> spread_points(const std::vector<cost::MeasuredPoint>& points,
+                                       std::size_t most);
 
 struct FittedTables {
   cost::MeasuredCostModel cost_model;

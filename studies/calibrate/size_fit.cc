@@ -15,9 +15,9 @@
 namespace syncline::calibrate {
 namespace {
 
-constexpr int kMostSegments = 7;
-constexpr std::size_t kMostKnots = 48;
-constexpr std::size_t kMostLeftOut = 64;
+constexpr int kMaxSegments = 7;
+constexpr std::size_t kMaxKnots = 48;
+constexpr std::size_t kMaxOmitted = 64;
 
 using Points = std::vector<cost::MeasuredPoint>;
 
@@ -68,19 +68,19 @@ class Sums {
 // segments up to a knot are the best k - 1 up to an earlier one, and a line from there.
 std::vector<cost::SizeCostModel> fit_segments(const Points& points) {
   const Sums sums(points);
-  auto knots = spread_out(points, kMostKnots);  // possible ends of segments
+  auto knots = spread_points(points, kMaxKnots);  // possible ends of segments
   const std::size_t n = knots.size();
   knots.push_back(points.size());
   constexpr double kNone = std::numeric_limits<double>::infinity();
   // least[k][j]: squares of the first j stretches cut into k segments; from: begin of the last one.
-  std::vector<std::vector<double>> least(kMostSegments + 1, std::vector<double>(n + 1, kNone));
-  std::vector<std::vector<std::size_t>> from(kMostSegments + 1, std::vector<std::size_t>(n + 1));
+  std::vector<std::vector<double>> least(kMaxSegments + 1, std::vector<double>(n + 1, kNone));
+  std::vector<std::vector<std::size_t>> from(kMaxSegments + 1, std::vector<std::size_t>(n + 1));
   least[0][0] = 0;
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = i + 1; j <= n; ++j) {
       if (knots[j] - knots[i] < 2 && points.size() > 1) continue;
       const double squares = sums.line(knots[i], knots[j]).second;
-      for (std::size_t k = 1; k <= kMostSegments; ++k) {
+      for (std::size_t k = 1; k <= kMaxSegments; ++k) {
         if (least[k - 1][i] + squares < least[k][j]) {
           least[k][j] = least[k - 1][i] + squares;
           from[k][j] = i;
@@ -90,7 +90,7 @@ std::vector<cost::SizeCostModel> fit_segments(const Points& points) {
   }
   // Each count's segments, read back from the last one.
   std::vector<cost::SizeCostModel> cost_models;
-  for (std::size_t k = 1; k <= kMostSegments && least[k][n] < kNone; ++k) {
+  for (std::size_t k = 1; k <= kMaxSegments && least[k][n] < kNone; ++k) {
     cost::SizeCostModel& model = cost_models.emplace_back();
     std::size_t end = n;
     for (std::size_t left = k; left > 0; --left) {
@@ -189,7 +189,7 @@ cost::SizeCostModel fit_sum(const Points& points, const cost::SizeCostModel& lin
 // Returns the points at the knots, to limit the cost of iterative fits.
 Points at_knots(const Points& points) {
   Points kept;
-  for (const std::size_t knot : spread_out(points, kMostKnots)) kept.push_back(points[knot]);
+  for (const std::size_t knot : spread_points(points, kMaxKnots)) kept.push_back(points[knot]);
   if (kept.back().size != points.back().size) kept.push_back(points.back());
   return kept;
 }
@@ -241,7 +241,7 @@ std::map<std::string, LeftOutError> left_out_errors(const Candidates& full, cons
   constexpr double kMiss = 0.25;
   std::map<std::string, LeftOutError> errors;
   if (points.size() < 3) return errors;
-  const std::size_t stride = (points.size() + kMostLeftOut - 1) / kMostLeftOut;
+  const std::size_t stride = (points.size() + kMaxOmitted - 1) / kMaxOmitted;
   double count = 0;
   for (std::size_t i = 0; i < points.size(); i += stride, ++count) {
     Points rest = points;
@@ -269,13 +269,13 @@ std::map<std::string, LeftOutError> left_out_errors(const Candidates& full, cons
 // distribution, so that a single cliff does not widen all intervals.
 std::vector<cost::SizeSpread> spreads_of(const LeftOutError& left_out, double noise) {
   constexpr double kOctaves = 2;
-  constexpr double kMost = 0.5;
+  constexpr double kMax = 0.5;
   constexpr std::size_t kListed = 16;
   const double normal = std::sqrt(std::numbers::pi / 2);
   const std::size_t count = left_out.bytes.size();
   double usual = 0;
   for (const double miss : left_out.logs)
-    usual += std::min(miss, kMost) / static_cast<double>(count);
+    usual += std::min(miss, kMax) / static_cast<double>(count);
   std::vector<cost::SizeSpread> spreads;
   const std::size_t listed = std::min(count, kListed);
   for (std::size_t k = 0; k < listed; ++k) {
@@ -285,7 +285,7 @@ std::vector<cost::SizeSpread> spreads_of(const LeftOutError& left_out, double no
     for (std::size_t j = 0; j < count; ++j) {
       const double away = std::log2(left_out.bytes[j] / left_out.bytes[i]) / kOctaves;
       const double weight = std::exp(-away * away / 2);
-      sum += weight * std::min(left_out.logs[j], kMost);
+      sum += weight * std::min(left_out.logs[j], kMax);
       weights += weight;
     }
     spreads.push_back({left_out.bytes[i], std::hypot(normal * sum / weights, noise)});
@@ -340,7 +340,7 @@ Candidates describing(const Candidates& full, const Points& points) {
 
 }  // namespace
 
-std::vector<std::size_t> spread_out(const Points& points, std::size_t most) {
+std::vector<std::size_t> spread_points(const Points& points, std::size_t most) {
   const bool all = points.size() <= most;
   const double first = all ? 0 : std::log(bytes_of(points.front()));
   const double range = all ? 1 : std::log(bytes_of(points.back())) - first;

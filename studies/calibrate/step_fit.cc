@@ -98,7 +98,7 @@ class StepModel {
     points_.push_back({key.point, measure::at_point(document_, key.point), nullptr, nullptr});
     Point& point = points_.back();
     point.cache = std::make_shared<collective::CostCache>(point.scenario.cluster);
-    point.model = run::model_executor_on(point.cache);
+    point.model = run::make_cached_executor(point.cache);
     return point;
   }
 
@@ -275,7 +275,7 @@ std::vector<StepRow> measured_rows(StepModel& model) {
     const Published& published = scenario.published[i];
     if (!published.step_time && !published.throughput) continue;
     const auto point = std::find_if(points.begin(), points.end(), [&](const SweepPoint& one) {
-      return measure::lies_at(one, published.sweep);
+      return measure::matches_point(one, published.sweep);
     });
     if (point == points.end()) continue;
     StepRow row;

@@ -12,7 +12,7 @@
 #include "core/metrics/bound.h"
 #include "core/run/stragglers.h"
 #include "formats/input/document.h"
-#include "studies/rows/company.h"
+#include "studies/rows/fabric_jobs.h"
 #include "studies/rows/fitting.h"
 #include "studies/rows/row_evaluator.h"
 #include "studies/warnings/warnings.h"
@@ -20,7 +20,7 @@
 namespace syncline::measure {
 namespace {
 
-constexpr std::size_t kMostAdvice = 3;
+constexpr std::size_t kMaxAdvice = 3;
 
 // Keeps the best few. Only one may change the training: the others would be alternatives to it.
 void keep_few(std::vector<Advice>& advice) {
@@ -28,7 +28,7 @@ void keep_few(std::vector<Advice>& advice) {
   std::erase_if(advice, [&](const Advice& one) {
     return one.training == TrainingChange::kChanged && std::exchange(changed, true);
   });
-  advice.resize(std::min(kMostAdvice, advice.size()));
+  advice.resize(std::min(kMaxAdvice, advice.size()));
 }
 
 Bottleneck of_strategy(const Scenario& scenario, const std::string& name) {
@@ -54,7 +54,7 @@ Explained strategy_explained(const input::Document& document, const Scenario& sc
                              std::size_t which,
                              const std::shared_ptr<collective::CostCache>& shared,
                              Uncertainties& uncertainties) {
-  const auto executor = run::model_executor_on(shared);
+  const auto executor = run::make_cached_executor(shared);
   collective::CostCache& cache = *shared;
   const bool alone = scenario.cluster.ranks() == 1;
   Explained one;
@@ -64,11 +64,11 @@ Explained strategy_explained(const input::Document& document, const Scenario& sc
   metrics.lower_bound = lower_bound_of(scenario, one.strategy, metrics.step_time, cache);
   one.interval = interval_of(metrics.step_time, uncertainties.sensitivity(one.strategy));
   if (!alone) one.bottleneck = bottleneck_of(one.evaluated, scenario, cache);
-  one.hot_link = hot_link_of(one.evaluated, scenario, one.strategy, cache);
+  one.hot_link = find_hot_link(one.evaluated, scenario, one.strategy, cache);
   one.links = switch_loads(one.evaluated, scenario.cluster, cache);
   one.advised = !alone || !scenario.workload.operators.empty();
   if (!one.advised) return one;
-  one.advice = advise(scenario, one.strategy, *executor, cache, kLeastAdvicePercent,
+  one.advice = advise(scenario, one.strategy, *executor, cache, kMinAdvicePercent,
                       &document.root.at("strategies").at(which));
   keep_few(one.advice);
   return one;
@@ -109,8 +109,8 @@ void add_inside(const Workload& workload, Bottleneck& bottleneck) {
 
 }  // namespace
 
-Explanation explained(const input::Document& document, Scenario scenario,
-                      const std::vector<std::string>& names, const FitErrors& fit_errors) {
+Explanation explain_strategies(const input::Document& document, Scenario scenario,
+                               const std::vector<std::string>& names, const FitErrors& fit_errors) {
   const auto cache = std::make_shared<collective::CostCache>(scenario.cluster);
   Uncertainties uncertainties(scenario, fit_errors);
   Explanation explanation;
@@ -146,7 +146,7 @@ std::string_view Bottleneck::what() const {
   const std::array<std::pair<Seconds, std::string_view>, 7> causes{
       {{communication(), start_up > transfer ? "latency" : "bandwidth"},
        {stragglers, "stragglers"},
-       {handling, "handling gradients"},
+       {comm_overhead, "handling gradients"},
        {bubble + sends, "bubble"},
        {tensor, "tensor parallelism"},
        {context, "context parallelism"},
@@ -166,8 +166,8 @@ Bottleneck bottleneck_of(const Evaluated& evaluated, const Scenario& scenario,
   bottleneck.compute = evaluated.metrics.compute / run::expected_slowest(cluster.jitter, plan);
   bottleneck.stragglers = evaluated.metrics.compute - bottleneck.compute;
   bottleneck.overhead =
-      std::min(plan::ahead_of_forward(plan) / plan.steps, evaluated.metrics.handling);
-  bottleneck.handling = evaluated.metrics.handling - bottleneck.overhead;
+      std::min(plan::time_before_forward(plan) / plan.steps, evaluated.metrics.comm_overhead);
+  bottleneck.comm_overhead = evaluated.metrics.comm_overhead - bottleneck.overhead;
 
   Seconds all = 0, transfer = 0;
   for (const auto& op : plan.ops) {

@@ -12,7 +12,7 @@
 #include "formats/input/document.h"
 #include "formats/scenario/scenario.h"
 #include "studies/explain/advice.h"
-#include "studies/rows/company.h"
+#include "studies/rows/fabric_jobs.h"
 #include "studies/rows/uncertainty.h"
 
 namespace syncline::measure {
@@ -31,7 +31,7 @@ struct Bottleneck {
   Seconds sends = 0;          // extra bubble due to messages between stages
   Seconds stragglers = 0;     // waiting for slower ranks
   Seconds overhead = 0;       // the host's cost of data-parallel execution
-  Seconds handling = 0;       // copying and encoding gradients, the host's delays
+  Seconds comm_overhead = 0;  // copying and encoding gradients, the host's delays
   Seconds start_up = 0;       // exposed latency and overhead of collectives
   Seconds transfer = 0;       // exposed time of their bytes
   double start_up_share = 0;  // share of start-up in the collectives' own time, hidden or not
@@ -58,7 +58,7 @@ Bottleneck bottleneck_of(const Evaluated& evaluated, const Scenario& scenario,
                          collective::CostCache& cache);
 
 // Changes that gain less are not reported.
-inline constexpr double kLeastAdvicePercent = 0.5;
+inline constexpr double kMinAdvicePercent = 0.5;
 
 struct Explained {
   Strategy strategy;
@@ -81,7 +81,7 @@ struct Explanation {
 
 // Evaluates the document's strategies of these names by the model, each on the share that other
 // jobs leave of the fabric's links. Ignores its sweep. `fit_errors`: those of its calibration.
-Explanation explained(const input::Document& document, Scenario scenario,
-                      const std::vector<std::string>& names, const FitErrors& fit_errors);
+Explanation explain_strategies(const input::Document& document, Scenario scenario,
+                               const std::vector<std::string>& names, const FitErrors& fit_errors);
 
 }  // namespace syncline::measure

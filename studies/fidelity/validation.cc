@@ -66,8 +66,8 @@ ValidatedRow compare(const std::string& strategy, const plan::Plan& plan, Second
     row.steps.push_back((ends[p] - ends[p - 1]) / plan.steps);
   }
   row.median = median(row.steps);
-  constexpr double kMost = 0.95;
-  row.p95 = percentile(row.steps, kMost);
+  constexpr double kMax = 0.95;
+  row.p95 = percentile(row.steps, kMax);
 
   const int last = static_cast<int>(predicted.period_ends.size()) - 1;
   const auto forecast = mean_lengths(plan, predicted, last);

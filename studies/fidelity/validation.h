@@ -44,7 +44,7 @@ struct ValidatedRow {
 
   double error() const { return predicted / median - 1; }
   double error_percent() const { return error() * 100; }
-  bool held() const { return interval.low <= median && median <= interval.high; }
+  bool is_in_interval() const { return interval.low <= median && median <= interval.high; }
 };
 
 struct Validation {

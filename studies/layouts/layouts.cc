@@ -375,7 +375,7 @@ Scenario with_layout(const input::Document& document, const RankedLayout& layout
 
 Layouts tune_layouts(const input::Document& document, const std::vector<std::int64_t>& batches,
                      const TuneOptions& options) {
-  const auto [fitted, fit_errors] = measure::calibrated(document);
+  const auto [fitted, fit_errors] = measure::calibrate_document(document);
   Layouts found;
   found.scenario = input::parse_lone_scenario(fitted);
   expect_architecture(fitted, found.scenario);

@@ -24,8 +24,8 @@ namespace syncline::tune {
 namespace {
 
 // From dial-up to more than any port: 0.1 Mbit/s to 100 Tbit/s.
-constexpr BytesPerSecond kLeast = 1e-4 * kGigabitPerSecond;
-constexpr BytesPerSecond kMost = 1e5 * kGigabitPerSecond;
+constexpr BytesPerSecond kMin = 1e-4 * kGigabitPerSecond;
+constexpr BytesPerSecond kMax = 1e5 * kGigabitPerSecond;
 
 std::shared_ptr<const fabric::Topology> grown(const fabric::Topology& topology, double growth) {
   auto copy = std::make_shared<fabric::Topology>(topology);
@@ -122,7 +122,7 @@ class Search {
   // Returns the least bandwidth for a utilisation, which rises with the bandwidth.
   std::optional<BytesPerSecond> needed(const Utilised& row, double waits, double target) const {
     constexpr double kNear = 1.0005;
-    double low = kLeast, high = kMost;
+    double low = kMin, high = kMax;
     if (at(row, waits, high) < target) return std::nullopt;
     if (at(row, waits, low) >= target) return low;
     while (high / low > kNear) {
@@ -184,7 +184,7 @@ std::vector<Strategy> asked(const Scenario& scenario, const Strategy& base, int 
 }  // namespace
 
 Utilisation utilisation_of(const input::Document& document, double target) {
-  const input::Document fitted = measure::calibrated(document).document;
+  const input::Document fitted = measure::calibrate_document(document).document;
   Utilisation answer;
   answer.scenario = input::parse_lone_scenario(fitted);
   answer.warnings = measure::warnings_of(fitted, answer.scenario);

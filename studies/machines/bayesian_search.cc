@@ -48,7 +48,7 @@ SeenPoints observed_of(const SearchProblem& problem, const std::vector<Observati
 Kernel typical_kernel(const SearchProblem& problem, const SearchSettings& settings,
                       const std::vector<Observation>& observations) {
   constexpr double kTypicalLength = 0.3;  // share of an axis
-  constexpr double kLeastNoise = 1e-4;    // keeps the covariance well conditioned
+  constexpr double kMinNoise = 1e-4;      // keeps the covariance well conditioned
   Kernel typical;
   typical.deviation = settings.model_deviation;
   typical.lengths.assign(problem.categorical.size(), kTypicalLength);
@@ -57,7 +57,7 @@ Kernel typical_kernel(const SearchProblem& problem, const SearchSettings& settin
     const double relative = seen.standard_error / seen.step_time;
     squares += relative * relative / static_cast<double>(observations.size());
   }
-  typical.noise = std::max(kLeastNoise, std::sqrt(squares));
+  typical.noise = std::max(kMinNoise, std::sqrt(squares));
   return typical;
 }
 

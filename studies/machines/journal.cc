@@ -51,7 +51,7 @@ Line line_in(std::string text) {
     text += '}';
     if (!ends || fingerprint(text) != said) return line;
   }
-  auto parsed = json_in(text);
+  auto parsed = try_parse_json(text);
   if (parsed && parsed->is_object()) line.object = std::move(*parsed);
   return line;
 }

@@ -27,7 +27,7 @@ class Journal {
   // Returns the entries found on opening and appended since, in order.
   const std::vector<Json>& entries() const { return entries_; }
   // Returns true if the journal was begun without checksums: damaged digits are not detected.
-  bool unchecked() const { return unchecked_; }
+  bool lacks_checksums() const { return unchecked_; }
   // Appends an entry; it is on the disk on return. Throws MachineError.
   void append(const Json& entry);
 

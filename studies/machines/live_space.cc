@@ -44,7 +44,8 @@ std::vector<GroupedChoice> choices_of(const Search& search, const Strategy& stra
   std::set<std::vector<std::vector<int>>> seen;
   const auto add = [&](const Configuration& configuration, Fusion fusion) {
     auto groups = groups_of(configuration, fusion);
-    if (groups.empty()) groups = planned_groups(configuration.scenario(), fused(strategy, fusion));
+    if (groups.empty())
+      groups = planned_groups(configuration.scenario(), apply_fusion(strategy, fusion));
     // If ticks close buckets, equal groups may wait for different moments.
     const bool fresh = seen.insert(groups).second;
     if (fresh || fusion.cycle > 0) choices.push_back({std::move(fusion), std::move(groups)});
@@ -57,7 +58,7 @@ std::vector<GroupedChoice> choices_of(const Search& search, const Strategy& stra
   Evaluator& any = guides.front();  // rules depend only on sizes
   const Configuration configuration(any.scenario(), strategy, any.cache());
   auto rules = rule_choices(search, configuration);
-  for (const std::size_t place : spread_over(rules.size(), space.most_rules)) {
+  for (const std::size_t place : spread_indices(rules.size(), space.most_rules)) {
     add(configuration, std::move(rules[place].fusion));
   }
   return choices;
@@ -156,7 +157,7 @@ SearchProblem live_problem(const Scenario& scenario, const Search& search, const
     for (const auto& choice : shared) {
       const double last = last_bytes(choice, scenario.workload);
       Candidate candidate;
-      candidate.strategy = fused(strategy, choice.fusion);
+      candidate.strategy = apply_fusion(strategy, choice.fusion);
       candidate.name = candidate.strategy.name = name_of(candidate.strategy, last, base);
       const auto buckets = static_cast<double>(std::max<std::size_t>(1, choice.groups.size()));
       candidate.at = {std::log(buckets), std::log(last), static_cast<double>(strategy.streams),

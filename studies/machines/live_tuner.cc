@@ -92,7 +92,7 @@ LiveObjective emulated_objective(std::function<Seconds(const Candidate&)> truth,
           }};
 }
 
-LiveObjective watched(LiveObjective machine, MeasurementWatch watch) {
+LiveObjective watch_objective(LiveObjective machine, MeasurementWatch watch) {
   const std::string source = machine.source;
   return {source, [machine = std::move(machine), watch = std::move(watch)](
                       const Candidate& candidate, const Evaluation& evaluation) {
@@ -173,7 +173,7 @@ void search_emulated(Evaluator& model, double noise, const MeasurementWatch& wat
   const auto truth = [&](const Candidate& candidate) {
     return model.step_time(candidate.strategy);
   };
-  const LiveObjective machine = watched(emulated_objective(truth, noise), watch);
+  const LiveObjective machine = watch_objective(emulated_objective(truth, noise), watch);
   report.tuning = tune_live(report.problem, report.settings, machine, journal(machine));
   KnownTruth& known = report.truth.emplace();
   known.best = known.least = truth(report.best());

@@ -53,7 +53,7 @@ struct MeasurementWatch {
   std::function<void(const Evaluation&, const Measurement&)> ends = [](const Evaluation&,
                                                                        const Measurement&) {};
 };
-LiveObjective watched(LiveObjective machine, MeasurementWatch watch);
+LiveObjective watch_objective(LiveObjective machine, MeasurementWatch watch);
 
 struct LiveSettings {
   SearchSettings search;

@@ -30,7 +30,7 @@ std::string keyword(const Argument& argument) {
   return name;
 }
 
-Json told(const Arguments& arguments) {
+Json describe_arguments(const Arguments& arguments) {
   Json list = Json::array();
   for (const Argument& argument : arguments) {
     list.push_back({{"name", keyword(argument)},

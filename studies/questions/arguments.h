@@ -38,6 +38,6 @@ inline constexpr double kUnlimited = 1e15;
 std::string keyword(const Argument& argument);
 
 // Returns [{"name", "option", "default", "help"}]; the default is null if there is none.
-Json told(const Arguments& arguments);
+Json describe_arguments(const Arguments& arguments);
 
 }  // namespace syncline::questions

@@ -14,13 +14,13 @@ Arguments arguments_of(Explain& question) {
 }
 
 measure::Explanation answer(const Explain& question, const input::Document& given) {
-  const auto [document, fit_errors] = measure::calibrated(given);
+  const auto [document, fit_errors] = measure::calibrate_document(given);
   Scenario scenario = input::parse_scenario(document);
   std::vector<std::string> names;
   for (const auto& one : chosen_strategies(scenario, question.strategies, document.file)) {
     names.push_back(one.name);
   }
-  return measure::explained(document, std::move(scenario), names, fit_errors);
+  return measure::explain_strategies(document, std::move(scenario), names, fit_errors);
 }
 
 }  // namespace syncline::questions

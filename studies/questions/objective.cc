@@ -29,7 +29,7 @@ void add_arguments(ObjectiveOptions& options, Arguments& arguments) {
 }
 
 void expect_whole(const ObjectiveOptions& options) {
-  if (options.asked()) {
+  if (options.has_target()) {
     if (options.target && !options.curves.empty()) return;
     throw InputError("--objective " + options.objective + " needs --target and --curves");
   }

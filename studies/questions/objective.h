@@ -17,7 +17,7 @@ struct ObjectiveOptions {
   std::string curves;
   std::string measured;
 
-  bool asked() const { return objective != "step_time"; }
+  bool has_target() const { return objective != "step_time"; }
 };
 
 // Adds objective, target, curves and measured.

@@ -1,7 +1,7 @@
 #include "studies/questions/plan.h"
 
 #include "studies/questions/strategies.h"
-#include "studies/rows/company.h"
+#include "studies/rows/fabric_jobs.h"
 #include "studies/study/study_calibration.h"
 
 namespace syncline::questions {
@@ -12,7 +12,7 @@ Arguments arguments_of(PlanQuestion& question) {
 }
 
 Planned answer(const PlanQuestion& question, const input::Document& given) {
-  const input::Document document = measure::calibrated(given).document;
+  const input::Document document = measure::calibrate_document(given).document;
   Planned planned{input::parse_scenario(document), {}, {}, {}};
   const Scenario& scenario = planned.scenario;
   planned.strategy = chosen_strategy(scenario, question.strategy, document.file);

@@ -14,7 +14,7 @@ Arguments arguments_of(Run& question) {
                        .help = "strategies to predict; may be repeated (default: all)"},
                       executor_argument(question.executor, "predict with"),
                       {.name = "grain",
-                       .value = &question.grain,
+                       .value = &question.granularity,
                        .help = "simulate rounds or every message, with --executor sim",
                        .words = {"merged", "step"},
                        .shown = "merged",
@@ -31,16 +31,16 @@ Arguments arguments_of(Run& question) {
 
 void expect_fitting(const Run& question) {
   expect_whole(question.objective);
-  if (!question.grain.empty() && question.executor != "sim") {
+  if (!question.granularity.empty() && question.executor != "sim") {
     throw InputError("--grain: the " + question.executor +
                      " executor does not simulate: add --executor sim");
   }
 }
 
 void set_grain(const Run& question, input::Document& document) {
-  if (question.grain.empty()) return;
+  if (question.granularity.empty()) return;
   input::set_key(document, "simulation", document.root.value("simulation", Json::object()));
-  input::set_key(document, "simulation.grain", question.grain);
+  input::set_key(document, "simulation.grain", question.granularity);
 }
 
 measure::StudyOptions study_of(const Run& question) {

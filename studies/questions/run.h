@@ -14,7 +14,7 @@ namespace syncline::questions {
 struct Run {
   std::vector<std::string> strategies;  // empty: all
   std::string executor = "model";
-  std::string grain;  // grain of a simulation; empty: the scenario's
+  std::string granularity;  // grain of a simulation; empty: the scenario's
   int jobs = 1;
   ObjectiveOptions objective;  // if set, run_to_target (target.h) answers
 };

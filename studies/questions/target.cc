@@ -5,21 +5,22 @@
 
 namespace syncline::questions {
 
-std::vector<worth::Curve> curves_in(const std::string& file, worth::Quantity quantity,
-                                    worth::Over over) {
+std::vector<worth::Curve> read_curve_file(const std::string& file, worth::Quantity quantity,
+                                          worth::Over over) {
   return worth::curves_of(read_text_file(file, "a CSV file"), file, quantity, over);
 }
 
 std::optional<worth::Objective> objective_of(const ObjectiveOptions& options) {
   expect_whole(options);
-  if (!options.asked()) return std::nullopt;
+  if (!options.has_target()) return std::nullopt;
   worth::Objective objective;
   objective.quantity =
       options.objective == kTimeToLoss ? worth::Quantity::kLoss : worth::Quantity::kAccuracy;
   objective.target = *options.target;
-  objective.curves = curves_in(options.curves, objective.quantity, worth::Over::kSteps);
+  objective.curves = read_curve_file(options.curves, objective.quantity, worth::Over::kSteps);
   if (!options.measured.empty()) {
-    objective.measured = curves_in(options.measured, objective.quantity, worth::Over::kSeconds);
+    objective.measured =
+        read_curve_file(options.measured, objective.quantity, worth::Over::kSeconds);
   }
   return objective;
 }

@@ -13,8 +13,8 @@ namespace syncline::questions {
 std::optional<worth::Objective> objective_of(const ObjectiveOptions& options);
 
 // Reads the curves of a CSV file.
-std::vector<worth::Curve> curves_in(const std::string& file, worth::Quantity quantity,
-                                    worth::Over over);
+std::vector<worth::Curve> read_curve_file(const std::string& file, worth::Quantity quantity,
+                                          worth::Over over);
 
 // Answers `run` with an objective, without a search of settings.
 worth::Worth run_to_target(const input::Document& document, const ObjectiveOptions& objective,

@@ -113,7 +113,7 @@ Arguments arguments_of(Tune& question) {
 }
 
 void expect_fitting(const Tune& question, const Given& own) {
-  const bool aimed = question.objective.asked();
+  const bool aimed = question.objective.has_target();
   if (!question.batches.empty() && !question.layouts) {
     throw InputError("--micro-batch-sizes needs --layouts");
   }
@@ -158,7 +158,7 @@ tune::TuneOptions search_of(const Tune& question) {
   options.top = question.top.value_or(question.layouts ? kTopLayouts : kTop);
   constexpr std::size_t kEvaluatedAtMost = 3000;
   options.budget = question.budget.value_or(kEvaluatedAtMost);
-  if (!question.budget) options.work = kEvaluatedAtMost * tune::kMostExact;
+  if (!question.budget) options.work = kEvaluatedAtMost * tune::kMaxExact;
   options.confirm_work = 10000;  // some seconds
   if (question.exhaustive) {
     options.method = tune::TuneOptions::Method::kExhaustive;
@@ -176,7 +176,7 @@ tune::Tuning steps_of(const Tune& question, const input::Document& document,
   if (!simulated) options.confirm = predictor_named("sim").make;
   const std::string& file = question.objective.curves;
   const std::string text = file.empty() ? "" : read_text_file(file, "a CSV file");
-  const auto quantity = file.empty() ? worth::Quantity::kAccuracy : worth::quantity_in(text);
+  const auto quantity = file.empty() ? worth::Quantity::kAccuracy : worth::find_quantity(text);
   const auto curves =
       file.empty() ? std::vector<worth::Curve>{} : worth::curves_of(text, file, quantity);
   tune::Tuning tuning =

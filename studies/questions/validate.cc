@@ -19,7 +19,7 @@ Argument count_argument(std::string name, int& value, std::string help, double m
 }  // namespace
 
 Arguments arguments_of(Validate& question) {
-  constexpr double kMostWarmup = 1000, kMostRepeats = 100000;
+  constexpr double kMaxWarmup = 1000, kMaxRepeats = 100000;
   return {{.name = "backend", .value = &question.backend, .help = "communicate with"},
           {.name = "compute",
            .value = &question.compute,
@@ -33,8 +33,8 @@ Arguments arguments_of(Validate& question) {
            .value = &question.strategies,
            .help = "run these strategies only (default: all)"},
           executor_argument(question.executor, "predict with"),
-          count_argument("warmup", question.warmup, "periods to run before measuring", kMostWarmup),
-          count_argument("repeats", question.repeats, "periods to measure", kMostRepeats),
+          count_argument("warmup", question.warmup, "periods to run before measuring", kMaxWarmup),
+          count_argument("repeats", question.repeats, "periods to measure", kMaxRepeats),
           {.name = "no-check",
            .value = &question.no_check,
            .help = "skip the check of the all-reduced values",

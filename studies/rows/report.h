@@ -17,7 +17,7 @@
 namespace syncline::measure {
 
 // Jobs that share a fabric: a row's own first, then the others in their order.
-struct Company {
+struct FabricJobs {
   struct Job {
     std::string name;
     Seconds alone = 0;     // a step without the others
@@ -40,7 +40,7 @@ struct Row : Prediction {  // the baseline strategy is that of the same sweep po
         0;  // samples a second and rank, over those of the fewest nodes in the sweep
   } rate;
   std::vector<std::pair<std::int64_t, double>> buckets;  // (tensors, MiB), in order of exchange
-  Company company;  // of jobs on the same fabric; empty: there are none
+  FabricJobs fabric_jobs;  // of jobs on the same fabric; empty: there are none
   std::optional<Published> published;
   // Error against the published figure (step time, else throughput, else speedup), in percent:
   // (predicted / published - 1) * 100.

@@ -15,7 +15,7 @@
 namespace syncline::measure {
 namespace {
 
-constexpr std::int64_t kMostRanks = 128;
+constexpr std::int64_t kMaxRanks = 128;
 constexpr std::int64_t kNumbers = 65'536;  // per rank, or more, so that each has a block of each
 
 // Returns the format of most of the gradients' bytes.
@@ -63,8 +63,8 @@ double measured(const Cluster& cluster, const Strategy& way, DType format) {
                                           run::SampleValues::kReal));
     auto& values = input.back().front();
     std::vector<std::byte> narrow(values.size() * static_cast<std::size_t>(size_of(format)));
-    run::write_as(format, values.data(), tensor.elements, narrow.data());
-    run::read_as(format, narrow.data(), tensor.elements, values.data());
+    run::encode_numbers(format, values.data(), tensor.elements, narrow.data());
+    run::decode_numbers(format, narrow.data(), tensor.elements, values.data());
     for (std::size_t i = 0; i < exact.size(); ++i) {
       exact[i] += static_cast<double>(values[i]);
     }
@@ -84,7 +84,7 @@ double measured(const Cluster& cluster, const Strategy& way, DType format) {
 std::optional<double> rounding_error(const Scenario& scenario, const Strategy& strategy) {
   const Cluster& cluster = scenario.cluster;
   const DType format = main_format(scenario.workload);
-  const bool asked = cluster.ranks() > 1 && cluster.ranks() <= kMostRanks &&
+  const bool asked = cluster.ranks() > 1 && cluster.ranks() <= kMaxRanks &&
                      !strategy.local_sgd.enabled && !scenario.workload.parallel.whole_job() &&
                      rounds(strategy, format);
   if (!asked) return std::nullopt;

@@ -13,7 +13,7 @@
 #include "core/operators/evaluate.h"
 #include "formats/input/document.h"
 #include "formats/json/text.h"
-#include "studies/rows/company.h"
+#include "studies/rows/fabric_jobs.h"
 #include "studies/rows/rounding.h"
 
 namespace syncline::measure {
@@ -77,14 +77,14 @@ std::string name_of(const RowKey& key) {
   return key.strategy + (key.point.empty() ? "" : ", ") + point_text(key.point);
 }
 
-bool lies_at(const SweepPoint& point, const SweepPoint& part) {
+bool matches_point(const SweepPoint& point, const SweepPoint& part) {
   return std::ranges::all_of(
       part, [&](const auto& wanted) { return std::ranges::count(point, wanted) > 0; });
 }
 
 std::optional<Published> find_published(const Scenario& scenario, const RowKey& key) {
   for (const auto& row : scenario.published) {
-    if (row.strategy == key.strategy && lies_at(key.point, row.sweep)) return row;
+    if (row.strategy == key.strategy && matches_point(key.point, row.sweep)) return row;
   }
   return std::nullopt;
 }
@@ -119,7 +119,7 @@ Scenario at_point(input::Document document, const SweepPoint& point) {
 input::Document with_fitted(input::Document document, const std::vector<Fitted>& fitted,
                             const SweepPoint& point) {
   for (const auto& parameter : fitted) {
-    if (lies_at(point, parameter.at)) {
+    if (matches_point(point, parameter.at)) {
       input::set_key(document, parameter.path, Json(parameter.value));
     }
   }
@@ -158,7 +158,7 @@ class RowEvaluator::PointStudy {
     row.rate = {ranks, row.metrics.throughput * tokens / static_cast<double>(ranks),
                 rated_seconds(scenario_) / row.metrics.step_time};
     row.buckets = sizes_of(figures.evaluated.plan.buckets);
-    row.company = std::move(figures.company);
+    row.fabric_jobs = std::move(figures.fabric_jobs);
     compare(strategy, figures, row);
     row.published = find_published(scenario_, {point_, name});
     if (const auto error = relative_error(row)) row.error_percent = *error * 100;
@@ -173,7 +173,7 @@ class RowEvaluator::PointStudy {
   struct Figures {
     Evaluated evaluated;
     Sensitivity sensitivity;  // if intervals are requested
-    Company company;
+    FabricJobs fabric_jobs;
   };
 
   Figures figures_of(const Strategy& strategy) {
@@ -195,13 +195,13 @@ class RowEvaluator::PointStudy {
     Figures figures{evaluate_strategy(here, strategy, *executor, *all.cache), {}, {}};
     if (fit_errors_) figures.sensitivity = Uncertainties(here, *fit_errors_).sensitivity(strategy);
     if (!closed_form) simulated(strategy, figures.evaluated, all);
-    figures.company = std::move(all.company);
+    figures.fabric_jobs = std::move(all.fabric_jobs);
     return figures;
   }
 
   // Replaces the model's steps by a simulation's.
   void simulated(const Strategy& strategy, const Evaluated& evaluated, Together& all) {
-    auto& jobs = all.company.jobs;
+    auto& jobs = all.fabric_jobs.jobs;
     jobs[0].alone = evaluate_strategy(scenario_, strategy, *executor_, cache_).metrics.step_time;
     jobs[0].together = evaluated.metrics.step_time;
     for (std::size_t job = 1; job < jobs.size(); ++job) {

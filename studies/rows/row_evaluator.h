@@ -25,7 +25,7 @@ std::string point_text(const SweepPoint& point);
 std::string name_of(const RowKey& key);
 
 // Returns true if a row's sweep point has all of the values in `part`.
-bool lies_at(const SweepPoint& point, const SweepPoint& part);
+bool matches_point(const SweepPoint& point, const SweepPoint& part);
 
 // Returns the published figure of a row: all of its sweep values must be the row's.
 std::optional<Published> find_published(const Scenario& scenario, const RowKey& key);

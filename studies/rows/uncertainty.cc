@@ -296,7 +296,7 @@ std::pair<Uncertainty, double> widest(const Sensitivity& sensitivity) {
 class Uncertainties::Shifted {
  public:
   Shifted(std::shared_ptr<collective::CostCache> cache, Device device)
-      : cache_(std::move(cache)), executor_(run::model_executor_on(cache_)), device_(device) {}
+      : cache_(std::move(cache)), executor_(run::make_cached_executor(cache_)), device_(device) {}
 
   void move_computation(double factor) { computation_ = factor; }
 
@@ -308,9 +308,9 @@ class Uncertainties::Shifted {
 
   // Multiplies the time that either side loses during overlap by this factor.
   void move_overlap(double factor) {
-    constexpr double kMostLost = 0.99;
+    constexpr double kMaxLoss = 0.99;
     Overlap& overlap = device_.overlap;
-    const double lost = std::min(kMostLost, factor * overlap.slowdown / (1 + overlap.slowdown));
+    const double lost = std::min(kMaxLoss, factor * overlap.slowdown / (1 + overlap.slowdown));
     overlap.slowdown = lost / (1 - lost);
     overlap.collective_slowdown *= factor;
     overlap.delay *= factor;
@@ -351,7 +351,7 @@ Uncertainties::Uncertainties(const Scenario& scenario, const FitErrors& fit_erro
 
 Uncertainties::~Uncertainties() = default;
 
-Uncertainties::Shifted& Uncertainties::shifted(Uncertainty uncertainty, bool slower) {
+Uncertainties::Shifted& Uncertainties::shift_input(Uncertainty uncertainty, bool slower) {
   auto& known = shifted_[place_of(uncertainty)][slower ? 1 : 0];
   if (known) return *known;
   const double deviations = slower ? kHeldDeviations : -kHeldDeviations;
@@ -396,7 +396,7 @@ std::vector<GuessedKind> Uncertainties::ways_of(const Strategy& strategy) {
   return {ways.begin(), ways.end()};
 }
 
-Uncertainties::Shifted& Uncertainties::shifted(GuessedKind way, bool slower) {
+Uncertainties::Shifted& Uncertainties::shift_input(GuessedKind way, bool slower) {
   auto& known = ways_.at(static_cast<std::size_t>(way)).at(slower ? 1 : 0);
   if (known) return *known;
   const double deviations = slower ? kHeldDeviations : -kHeldDeviations;
@@ -414,8 +414,9 @@ Seconds Uncertainties::step(const Strategy& strategy, Shifted& shifted) {
   return mean;
 }
 
-Seconds Uncertainties::step_with(const Strategy& strategy, Uncertainty uncertainty, bool slower) {
-  return step(strategy, shifted(uncertainty, slower));
+Seconds Uncertainties::shifted_step(const Strategy& strategy, Uncertainty uncertainty,
+                                    bool slower) {
+  return step(strategy, shift_input(uncertainty, slower));
 }
 
 // Returns the likely change of a step as a share. A given overhead may be off either way; an
@@ -483,14 +484,14 @@ Sensitivity Uncertainties::sensitivity(const Strategy& strategy) {
     const bool exchanges = of_network(uncertainty) || uncertainty == Uncertainty::kOverlap;
     if (uncertainty == Uncertainty::kFramework || (alone && exchanges)) continue;
     if (uncertainty == Uncertainty::kOverlap && !scenario_.cluster.device.overlap.any()) continue;
-    sensitivity.slower[d] = std::log(step_with(strategy, uncertainty, true) / plain);
-    sensitivity.faster[d] = std::log(step_with(strategy, uncertainty, false) / plain);
+    sensitivity.slower[d] = std::log(shifted_step(strategy, uncertainty, true) / plain);
+    sensitivity.faster[d] = std::log(shifted_step(strategy, uncertainty, false) / plain);
   }
   if (guesses()) {
     for (const GuessedKind way : ways_of(strategy)) {
       auto& ends = sensitivity.ways.at(static_cast<std::size_t>(way));
       for (const bool slower : {false, true}) {
-        ends.at(slower ? 1 : 0) = std::log(step(strategy, shifted(way, slower)) / plain);
+        ends.at(slower ? 1 : 0) = std::log(step(strategy, shift_input(way, slower)) / plain);
       }
     }
   }

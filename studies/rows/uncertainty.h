@@ -94,17 +94,17 @@ class Uncertainties {
   // Returns the sensitivity of an evaluated strategy, whichever executor evaluated it.
   Sensitivity sensitivity(const Strategy& strategy);
   // Returns the model's step time with one input at the slower or the faster end of its interval.
-  Seconds step_with(const Strategy& strategy, Uncertainty uncertainty, bool slower);
+  Seconds shifted_step(const Strategy& strategy, Uncertainty uncertainty, bool slower);
 
  private:
   class Shifted;
   Seconds step(const Strategy& strategy, Shifted& shifted);
   Interval framework_share(Seconds step) const;
-  Shifted& shifted(Uncertainty uncertainty, bool slower);
+  Shifted& shift_input(Uncertainty uncertainty, bool slower);
   double collisions(const Strategy& strategy, Seconds plain);
   bool guesses() const;
   std::vector<GuessedKind> ways_of(const Strategy& strategy);
-  Shifted& shifted(GuessedKind way, bool slower);
+  Shifted& shift_input(GuessedKind way, bool slower);
 
   const Scenario& scenario_;
   FitErrors fit_errors_;

@@ -86,9 +86,9 @@ void travel(Row& row, RowBytes& bytes) {
                    row.sensitivity, row.step, row.gain);
   const auto pair = [&](auto& each) { bytes.travel_all(each.first, each.second); };
   bytes.travel(row.buckets, pair);
-  bytes.travel(row.company.jobs,
-               [&](Company::Job& job) { bytes.travel_all(job.name, job.alone, job.together); });
-  bytes.travel(row.company.hot, pair);
+  bytes.travel(row.fabric_jobs.jobs,
+               [&](FabricJobs::Job& job) { bytes.travel_all(job.name, job.alone, job.together); });
+  bytes.travel(row.fabric_jobs.hot, pair);
   bytes.rest(row.executor);
 }
 

@@ -45,7 +45,7 @@ class PartFit {
   PartFit(const input::Document& document, const Scenario& scenario, SweepPoint part)
       : document_(document), scenario_(scenario), part_(std::move(part)) {
     for (const auto& point : sweep_points(scenario)) {
-      if (!lies_at(point, part_)) continue;
+      if (!matches_point(point, part_)) continue;
       for (const auto& strategy : scenario.strategies) {
         const auto published = find_published(scenario, {point, strategy.name});
         if (published && published->calibrated) used_.push_back({point, strategy.name});
@@ -118,7 +118,7 @@ std::vector<Fold> folds_of(const Scenario& scenario, const std::vector<RowKey>& 
     for (const auto& value : values) {
       const SweepPoint part{{path, value}};
       folds.emplace_back(point_text(part),
-                         [part](const RowKey& other) { return lies_at(other.point, part); });
+                         [part](const RowKey& other) { return matches_point(other.point, part); });
     }
   }
   return folds;
@@ -130,8 +130,8 @@ double sum_of_squares(const std::vector<double>& errors) {
 
 // Estimates the errors of the fitted keys: the spread of the errors that the fit left, one degree
 // of freedom taken for each parameter.
-FitErrors fit_errors_by(const Calibration& calibration, const std::vector<double>& errors,
-                        std::size_t fitted) {
+FitErrors remaining_fit_errors(const Calibration& calibration, const std::vector<double>& errors,
+                               std::size_t fitted) {
   constexpr double kNoneLeft = 0.05;  // as many rows as parameters: the fit cannot say
   const double spread =
       errors.size() > fitted
@@ -198,7 +198,7 @@ void calibrate_study(const input::Document& document, const Scenario& scenario,
     const auto fitted = fit.without([](const RowKey&) { return false; });
     report.fitted.insert(report.fitted.end(), fitted.begin(), fitted.end());
     for (const double error : fit.errors(fitted, fit.used())) errors.push_back(error);
-    report.fit_errors = fit_errors_by(scenario.calibration, errors, report.fitted.size());
+    report.fit_errors = remaining_fit_errors(scenario.calibration, errors, report.fitted.size());
     for (const auto& [name, left_out] : folds_of(scenario, fit.used())) {
       if (interrupted()) return;
       Split split;
@@ -230,7 +230,7 @@ std::optional<NetworkFit> network_fit_of(const Scenario& fitted) {
                     fitted.cluster.fabric, tier.nics};
 }
 
-Calibrated calibrated(const input::Document& document) {
+Calibrated calibrate_document(const input::Document& document) {
   const Scenario scenario = input::parse_scenario(document);
   if (scenario.calibration.parameters.empty()) return {document, {}};
   const SweepPoint first = sweep_points(scenario).front();
@@ -238,8 +238,9 @@ Calibrated calibrated(const input::Document& document) {
   const PartFit fit(document, scenario, part);
   if (fit.used().empty()) return {document, {}};
   const auto fitted = fit.without([](const RowKey&) { return false; });
-  return {with_fitted(document, fitted, first),
-          fit_errors_by(scenario.calibration, fit.errors(fitted, fit.used()), fitted.size())};
+  return {
+      with_fitted(document, fitted, first),
+      remaining_fit_errors(scenario.calibration, fit.errors(fitted, fit.used()), fitted.size())};
 }
 
 std::vector<double> fit_parameters(const std::vector<Calibration::Parameter>& parameters,

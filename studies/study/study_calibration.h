@@ -26,7 +26,7 @@ struct Calibrated {
   input::Document document;
   FitErrors fit_errors;
 };
-Calibrated calibrated(const input::Document& document);
+Calibrated calibrate_document(const input::Document& document);
 
 // Returns the fitted figures of the ports between nodes; nullopt if the fit is of something else.
 // Requires a scenario with the fitted values in place.

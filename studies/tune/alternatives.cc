@@ -92,7 +92,7 @@ class Finder {
     if (fits(same) && !fits(nearest)) return;
     // A row slower than the baseline is listed only for another framework.
     constexpr double kTold = 1e-3;
-    const dialect::Dialect* asked = settings_.asked();
+    const dialect::Dialect* asked = settings_.asked_dialect();
     const bool other = asked != nullptr && asked->name != baseline_.dialect;
     if (!other && step > tuned_.baseline.metrics.step_time * (1 - kTold)) return;
     add(nearest, TrainingChange::kSame, step, {nearest, setting_text(dialect, said), said});
@@ -229,7 +229,8 @@ void add_alternatives(const input::Document& document, const TuneOptions& option
   WayFinder ways(tuning, settings);
   tuning.alternatives = Finder(tuning, options, settings).find(said, ways);
   auto& left_out = tuning.tuned.unmeasured;
-  left_out.insert(left_out.end(), ways.left_out().begin(), ways.left_out().end());
+  left_out.insert(left_out.end(), ways.unmeasured_strategies().begin(),
+                  ways.unmeasured_strategies().end());
 }
 
 const Alternative* best_alternative(const Tuning& tuning, TrainingChange training, bool clearly) {

@@ -65,7 +65,7 @@ CandidateWalk::CandidateWalk(const Scenario& scenario, const Search& search,
       certain_(kKinds * options.top),
       fits_in_part_(fits_in_part()) {
   tuned.points = points().size();
-  tuned.unmeasured = space_.unmeasured();
+  tuned.unmeasured = space_.unmeasured_names();
 }
 
 std::size_t CandidateWalk::budget() const {
@@ -80,7 +80,7 @@ std::size_t CandidateWalk::budget() const {
 std::vector<std::size_t> CandidateWalk::walking_order() const {
   std::vector<std::size_t> order(points().size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  if (pruned() || budget() < points().size()) {
+  if (is_pruned() || budget() < points().size()) {
     // The scenario's own strategies come first: their bounds are 0.
     std::ranges::stable_sort(order, {}, [&](std::size_t i) { return points()[i].bound; });
   }
@@ -104,10 +104,10 @@ void CandidateWalk::report_progress(std::size_t seen, std::size_t candidates) co
 }
 
 void CandidateWalk::walk() {
-  tuned_.exhaustive = !pruned();
+  tuned_.exhaustive = !is_pruned();
   const auto order = walking_order();
   const bool cheap = evaluator_.traits().cheap && order.size() <= kMaxCheap;
-  if (!pruned() && !cheap && options_.parallel_map) {
+  if (!is_pruned() && !cheap && options_.parallel_map) {
     walk_together(order);
     return;
   }
@@ -128,11 +128,11 @@ void CandidateWalk::walk() {
 // the same for any number of processes. Moves `place` past them.
 std::vector<std::size_t> CandidateWalk::next_wave(const std::vector<std::size_t>& order,
                                                   std::size_t& place) const {
-  const std::size_t size = pruned() && takes_long(scenario_.workload) ? kWave : 1;
+  const std::size_t size = is_pruned() && takes_long(scenario_.workload) ? kWave : 1;
   std::vector<std::size_t> wave;
   for (; place < order.size() && wave.size() < size; ++place) {
     report_progress(place + 1, order.size());
-    if (pruned() && (seen_[order[place]] || !can_matter(points()[order[place]]))) continue;
+    if (is_pruned() && (seen_[order[place]] || !can_matter(points()[order[place]]))) continue;
     wave.push_back(place);
   }
   return wave;

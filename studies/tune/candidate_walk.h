@@ -58,10 +58,10 @@ class CandidateWalk {
   std::map<std::pair<std::size_t, FusionKind>, GroupBest>& groups() { return groups_; }
   // Returns how many of the best groups were found for certain: several groups may have the same
   // figures, and then only one is reported.
-  std::size_t certain() const { return pruned() ? certain_ : groups_.size(); }
+  std::size_t certain() const { return is_pruned() ? certain_ : groups_.size(); }
   // Returns whether bounds leave candidates out. They hold for the closed form. The simulation may
   // be a little faster than it, so there bounds only set the order.
-  bool pruned() const { return pruned_; }
+  bool is_pruned() const { return pruned_; }
   bool fits(const Strategy& strategy) const;
 
  private:

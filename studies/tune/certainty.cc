@@ -18,7 +18,7 @@ constexpr std::size_t kSizesAsked = 24;  // sizes of the curve, per input and en
 
 // Returns the indices of the curve to evaluate again, including the best.
 std::vector<std::size_t> places_asked(std::size_t count, std::size_t best) {
-  std::vector<std::size_t> places = spread_over(count, kSizesAsked);
+  std::vector<std::size_t> places = spread_indices(count, kSizesAsked);
   places.push_back(best);
   std::ranges::sort(places);
   places.erase(std::unique(places.begin(), places.end()), places.end());
@@ -56,7 +56,7 @@ std::vector<Case> cases_of(measure::Uncertainties& uncertainties, const Tuned& t
       Case& each = cases.emplace_back(Case{uncertainty, slower, {}});
       for (const Bytes size : sizes) {
         each.steps.push_back(
-            uncertainties.step_with(tuned.curve_strategy(size), uncertainty, slower));
+            uncertainties.shifted_step(tuned.curve_strategy(size), uncertainty, slower));
       }
     }
   }
@@ -136,18 +136,18 @@ double chance_after(const Race& now, const Race& after) {
 }
 
 // Collectives of both plans of one kind in one set of groups: total time, range of payloads.
-struct Exchange {
+struct CollectiveGroup {
   collective::Collective first;
   Seconds time = 0;
   Bytes least = 0, most = 0;
 };
 
-void add_exchanges(const Strategy& strategy, Evaluator& model, std::vector<Exchange>& all) {
+void add_exchanges(const Strategy& strategy, Evaluator& model, std::vector<CollectiveGroup>& all) {
   const measure::Evaluated evaluated = model.evaluate(strategy);
   for (const plan::Op& op : evaluated.plan.ops) {
     const auto* asked = std::get_if<collective::Collective>(&op.work);
     if (asked == nullptr || asked->bucket < 0 || asked->groups.size < 2) continue;
-    auto known = std::ranges::find_if(all, [&](const Exchange& other) {
+    auto known = std::ranges::find_if(all, [&](const CollectiveGroup& other) {
       return other.first.kind == asked->kind && other.first.groups == asked->groups;
     });
     if (known == all.end()) {
@@ -222,7 +222,7 @@ Certainty certainty_of(const Scenario& scenario, const measure::FitErrors& fit_e
   return certainty;
 }
 
-FitErrors fit_errors_by(Probe probe, const FitErrors& before) {
+FitErrors remaining_fit_errors(Probe probe, const FitErrors& before) {
   // Logs: error of a log's cost model at its own count, and the difference between two runs. Steps
   // and recordings: docs/calibrate.md, docs/record.md.
   constexpr double kLogs = 0.10, kTimed = 0.03, kFramework = 0.01;
@@ -248,12 +248,12 @@ Scenario measured_scenario(Probe probe, const Scenario& scenario) {
 }
 
 std::string log_command(const Scenario& scenario, const Strategy& one, const Strategy& other) {
-  std::vector<Exchange> all;
+  std::vector<CollectiveGroup> all;
   Evaluator model(scenario);
   for (const Strategy* strategy : {&one, &other}) add_exchanges(*strategy, model, all);
-  std::erase_if(all, [](const Exchange& each) { return !has_test(each.first.kind); });
+  std::erase_if(all, [](const CollectiveGroup& each) { return !has_test(each.first.kind); });
   if (all.empty()) return {};
-  const Exchange& most = *std::ranges::max_element(all, {}, &Exchange::time);
+  const CollectiveGroup& most = *std::ranges::max_element(all, {}, &CollectiveGroup::time);
   const collective::Groups& groups = most.first.groups;
   const Cluster& cluster = scenario.cluster;
   const bool inside = groups.member_step == 1 && groups.size <= cluster.gpus_per_node;
@@ -289,7 +289,7 @@ std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
   for (const Probe what : {Probe::kLogs, Probe::kSteps, Probe::kRecord}) {
     if (!possible(what, scenario, fit_errors)) continue;
     const Scenario measured = measured_scenario(what, scenario);
-    measure::Uncertainties after(measured, fit_errors_by(what, fit_errors));
+    measure::Uncertainties after(measured, remaining_fit_errors(what, fit_errors));
     const Sensitivity best_after = after.sensitivity(best.strategy);
     Option most;
     for (const Ranked* rival : rivals) {

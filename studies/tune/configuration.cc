@@ -25,7 +25,7 @@ namespace {
 
 // Most places at which the dynamic programme may end buckets; of more gradients, places are evenly
 // spread.
-constexpr std::size_t kMostEnds = 2000;
+constexpr std::size_t kMaxEnds = 2000;
 
 // Sizes with known costs: evenly spaced points in each doubling.
 constexpr int kSizesADoubling = 128;
@@ -134,7 +134,7 @@ Configuration::Configuration(const Scenario& scenario, Strategy strategy,
   prepare_costs();
 }
 
-bool Configuration::rules_out(const Strategy& strategy) const {
+bool Configuration::is_unsupported(const Strategy& strategy) const {
   return input::conflict_of(strategy, scenario_.workload, scenario_.cluster).has_value();
 }
 
@@ -199,7 +199,7 @@ void Configuration::judge_exactness(const plan::Plan& plan, std::size_t phases) 
   }
   // Slowdown of computation by exchanges delays later gradients.
   const bool slowed = strategy_.overlap && cluster().device.overlap.any();
-  exact_ = simple_ && !slowed && single_.size() <= kMostExact &&
+  exact_ = simple_ && !slowed && single_.size() <= kMaxExact &&
            (strategy_.streams == 1 || !strategy_.overlap) &&
            (!encodes || !strategy_.overlap || encode_launches() == 0);
 }
@@ -216,13 +216,13 @@ void Configuration::prepare_costs() {
     sum.padded_bytes += bucket.padded_bytes;
     sum.kept += bucket.kept;
   }
-  const std::size_t room = single_.size() <= kMostExact
+  const std::size_t room = single_.size() <= kMaxExact
                                ? single_.size() * (single_.size() + 1)
                                : size_at_or_below(sums_.back().padded_bytes) + 2;
   costs_ = std::make_shared<std::vector<Seconds>>(room, -1.0);
   if (single_.empty()) return;
   const plan::Bucket& largest = *std::ranges::max_element(single_, {}, &plan::Bucket::padded_bytes);
-  const plan::Exchange exchange =
+  const plan::BucketExchange exchange =
       plan::exchange_of(largest, scenario_.workload, cluster(), strategy_);
   link_seconds_per_byte_ =
       busiest_link(exchange.reduce, static_cast<double>(largest.padded_bytes), cache_);
@@ -232,7 +232,7 @@ Seconds Configuration::encode_launches() const {
   return static_cast<double>(strategy_.compression.encode_launches) * cluster().device.launch;
 }
 
-plan::Bucket Configuration::joined(std::size_t first, std::size_t end) const {
+plan::Bucket Configuration::join_buckets(std::size_t first, std::size_t end) const {
   plan::Bucket bucket = single_[first];
   // A low-rank codec compresses a bucket if it compresses any of its tensors.
   for (std::size_t i = first + 1; low_rank_ && i < end; ++i) {
@@ -250,10 +250,10 @@ plan::Bucket Configuration::joined(std::size_t first, std::size_t end) const {
 }
 
 Seconds Configuration::exchange_time(plan::Bucket bucket) const {
-  const plan::Exchange exchange =
+  const plan::BucketExchange exchange =
       plan::exchange_of(std::move(bucket), scenario_.workload, cluster(), strategy_);
   Seconds time = exchange.decode + (strategy_.overlap ? 0 : exchange.encode);
-  for (const plan::Leg& leg : exchange.reduce) {
+  for (const plan::RouteStep& leg : exchange.reduce) {
     const Seconds wire = cache_.quick_time(leg.collective);
     time += wire + run::sums_beyond(leg.collective, cluster().device, wire);
   }
@@ -283,19 +283,19 @@ Seconds Configuration::known_cost(Bytes bytes) const {
 }
 
 Seconds Configuration::cost(std::size_t first, std::size_t end) const {
-  if (single_.size() > kMostExact) {
+  if (single_.size() > kMaxExact) {
     // The payload of a low-rank codec depends on the tensors' shapes, not on their size.
-    if (low_rank_) return exchange_time(joined(first, end));
+    if (low_rank_) return exchange_time(join_buckets(first, end));
     return known_cost(sums_[end].padded_bytes - sums_[first].padded_bytes);
   }
   Seconds& known = (*costs_)[first * (single_.size() + 1) + end];
-  if (known < 0) known = exchange_time(joined(first, end));
+  if (known < 0) known = exchange_time(join_buckets(first, end));
   return known;
 }
 
 FusionPlan Configuration::optimum() const {
   const std::size_t count = single_.size();
-  const std::size_t places = std::min(count, kMostEnds);
+  const std::size_t places = std::min(count, kMaxEnds);
   const auto end = [&](std::size_t place) {
     return place * count / std::max<std::size_t>(1, places);
   };
@@ -311,7 +311,7 @@ Seconds Configuration::step_time(Seconds finish) const {
   return (std::max(finish, computed_) + tail_) / steps_;
 }
 
-Seconds Configuration::bound(const GroupEnds& ends) const {
+Seconds Configuration::lower_bound(const GroupEnds& ends) const {
   if (!simple_) return lower_bound_;
   // Two bounds, each of a schedule no worse than the real one. The first: buckets take turns on the
   // streams, each with the full network.

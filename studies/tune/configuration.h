@@ -50,14 +50,14 @@ class Configuration {
   // Returns the cluster as seen by the ranks that sum one gradient.
   const Cluster& cluster() const { return cluster_; }
   // Returns true if the job or its cluster does not support a strategy.
-  bool rules_out(const Strategy& strategy) const;
+  bool is_unsupported(const Strategy& strategy) const;
   // Returns the input of fusion rules (core/plan/fusion's `fuse`): gradients in ready order; under
   // LocalSGD, parameters and buffers in the order of averaging.
   const std::vector<const Tensor*>& tensors() const { return tensors_; }
   const std::vector<int>& candidates() const { return candidates_; }
 
   // Returns true if step_time is exact for contiguous buckets: one stream, no traffic outside the
-  // buckets, no cost of a bucket on the compute stream, at most kMostExact gradients. Then
+  // buckets, no cost of a bucket on the compute stream, at most kMaxExact gradients. Then
   // `optimum` is the best of all fusions; otherwise it is a good candidate.
   bool exact() const { return exact_; }
   FusionPlan optimum() const;
@@ -65,7 +65,7 @@ class Configuration {
   // Returns a lower bound of the step time for buckets that are runs of `candidates`, each ending
   // before one of `ends`; without ends, for any buckets. With ends and an exact configuration it is
   // the step time.
-  Seconds bound(const GroupEnds& ends) const;
+  Seconds lower_bound(const GroupEnds& ends) const;
   // Returns the same bound for any fusion.
   Seconds lower_bound() const { return lower_bound_; }
   // Returns seconds per step for a finish of the last bucket.
@@ -78,7 +78,7 @@ class Configuration {
   void prepare_costs();
   Seconds encode_launches() const;  // seconds per bucket
   Seconds cost(std::size_t first, std::size_t end) const;
-  plan::Bucket joined(std::size_t first, std::size_t end) const;
+  plan::Bucket join_buckets(std::size_t first, std::size_t end) const;
   Seconds exchange_time(plan::Bucket bucket) const;
   Seconds known_cost(Bytes bytes) const;
 
@@ -99,7 +99,7 @@ class Configuration {
   bool exact_ = false;
   Seconds lower_bound_ = 0;
   bool low_rank_ = false;  // some candidates use a low-rank codec
-  // Per run up to kMostExact gradients, beyond that per size. Negative: not computed yet.
+  // Per run up to kMaxExact gradients, beyond that per size. Negative: not computed yet.
   std::shared_ptr<std::vector<Seconds>> costs_;
 };
 

@@ -120,7 +120,8 @@ Ranked Ranking::rounder(const GroupBest& best) {
   for (const Bytes size : rounder_sizes(found.strategy.fusion.size)) {
     Fusion fusion = found.strategy.fusion;
     fusion.size = size;
-    const Strategy named = walk_.space().named(fused(found.strategy, fusion), found.kind);
+    const Strategy named =
+        walk_.space().name_candidate(apply_fusion(found.strategy, fusion), found.kind);
     Ranked round = evaluate_candidate(named, found.kind, evaluator_);
     if (round.metrics.step_time > best.step * (1 + kRoundness)) continue;
     known->second = std::move(round);

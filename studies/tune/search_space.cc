@@ -122,7 +122,7 @@ class RuleChoices {
 
   void add(FusionKind kind, Fusion fusion) {
     fusion.align = base().align;
-    if (configuration_.rules_out(fused(configuration_.strategy(), fusion))) return;
+    if (configuration_.is_unsupported(apply_fusion(configuration_.strategy(), fusion))) return;
     choices_.push_back({kind, std::move(fusion)});
   }
 
@@ -154,7 +154,7 @@ class RuleChoices {
   void add_breakpoints(const Fusion& form) {
     const auto thresholds =
         size_thresholds(configuration_.tensors(), configuration_.candidates(), form);
-    const bool all = configuration_.candidates().size() <= kMostExact;
+    const bool all = configuration_.candidates().size() <= kMaxExact;
     const bool ticked = form.close == Fusion::Close::kBefore &&
                         std::ranges::any_of(search_.cycles, [](Seconds each) { return each > 0; });
     for (std::size_t i = 0; i < thresholds.size(); ++i) {
@@ -212,7 +212,7 @@ using RulesKey = std::pair<std::vector<int>, bool>;
 RulesKey rules_key(const Configuration& configuration) {
   Strategy ticked = configuration.strategy();
   ticked.fusion.cycle = kMillisecond;
-  return {configuration.candidates(), configuration.rules_out(ticked)};
+  return {configuration.candidates(), configuration.is_unsupported(ticked)};
 }
 
 }  // namespace
@@ -341,7 +341,7 @@ GroupEnds group_ends(const Configuration& configuration, const Fusion& fusion) {
   return ends;
 }
 
-Strategy fused(const Strategy& configuration, const Fusion& fusion) {
+Strategy apply_fusion(const Strategy& configuration, const Fusion& fusion) {
   Strategy strategy = configuration;
   if (fusion != configuration.fusion) set_fusion(strategy, fusion);
   // The rounding of sums belongs to the training, not to the buckets.
@@ -413,7 +413,7 @@ CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, c
     last = std::move(configuration);
     const auto add = [&](FusionChoice choice, const GroupEnds& ends) {
       choice.configuration = configurations_.size() - 1;
-      choice.bound = last->bound(ends);
+      choice.bound = last->lower_bound(ends);
       points_.push_back(std::move(choice));
     };
     const auto [known, fresh] = by_rule.try_emplace(rules_key(*last));
@@ -430,10 +430,10 @@ CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, c
 
 Strategy CandidateSpace::strategy_of(const FusionChoice& point) const {
   if (point.own_row) return configuration_of(point);
-  return named(fused(configuration_of(point), point.fusion), point.kind);
+  return name_candidate(apply_fusion(configuration_of(point), point.fusion), point.kind);
 }
 
-Strategy CandidateSpace::named(Strategy strategy, FusionKind kind) const {
+Strategy CandidateSpace::name_candidate(Strategy strategy, FusionKind kind) const {
   strategy.name =
       kind == FusionKind::kBase ? base_.name + ", as it fuses" : fusion_words(strategy.fusion);
   const std::string words = input::configuration_words(strategy, base_);

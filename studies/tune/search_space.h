@@ -60,7 +60,7 @@ std::optional<FusionChoice> explicit_choice(const Configuration& configuration);
 
 // Returns the configuration's strategy with this fusion, without features that the fusion excludes
 // (parts of gradients with their own exchange).
-Strategy fused(const Strategy& configuration, const Fusion& fusion);
+Strategy apply_fusion(const Strategy& configuration, const Fusion& fusion);
 
 // Returns true if NCCL was calibrated on the cluster, but not for some collective of the strategy.
 bool has_unmeasured(const Scenario& scenario, const Strategy& strategy);
@@ -79,10 +79,10 @@ class CandidateSpace {
   }
   // Returns the candidate, named by its differences from the base.
   Strategy strategy_of(const FusionChoice& point) const;
-  Strategy named(Strategy strategy, FusionKind kind) const;
+  Strategy name_candidate(Strategy strategy, FusionKind kind) const;
   // Returns the names of rows and algorithms that were left out: a measured cost cannot be compared
   // with one of bare links.
-  const std::vector<std::string>& unmeasured() const { return unmeasured_; }
+  const std::vector<std::string>& unmeasured_names() const { return unmeasured_; }
 
  private:
   const Strategy& base_;

@@ -63,7 +63,7 @@ std::optional<Settable> SettingWriter::settable(const Strategy& strategy,
     const bool refused =
         refusal == nullptr || !refusal(strategy, scenario_.workload, scenario_.cluster).empty();
     if (refused) return std::nullopt;
-    return applied(strategy);
+    return settable_as_applied(strategy);
   }
   if (const auto own = written_.find(strategy.name); own != written_.end()) {
     if (auto set = set_as_written(strategy, *own->second)) return set;
@@ -75,7 +75,7 @@ std::optional<Settable> SettingWriter::settable(const Strategy& strategy,
   if (!dialect_->apply_refusal(strategy, scenario_.workload, scenario_.cluster).empty()) {
     return std::nullopt;
   }
-  return applied(strategy);
+  return settable_as_applied(strategy);
 }
 
 // Sets a strategy by its configuration and the library's variable.
@@ -139,7 +139,7 @@ bool SettingWriter::trains_otherwise(const Strategy& strategy) const {
   return measure::training_beside(strategy, baseline_) != TrainingChange::kSame;
 }
 
-Settable SettingWriter::applied(const Strategy& strategy) const {
+Settable SettingWriter::settable_as_applied(const Strategy& strategy) const {
   return {is_given(strategy) ? strategy : dialect::as_applied(strategy),
           dialect::apply_line(strategy.name),
           {}};

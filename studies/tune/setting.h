@@ -46,14 +46,14 @@ class SettingWriter {
   // another framework was asked for.
   std::pair<Strategy, Json> baseline_entry(const std::optional<Emitted>& said) const;
 
-  const dialect::Dialect* asked() const { return asked_; }
+  const dialect::Dialect* asked_dialect() const { return asked_; }
   const dialect::Dialect* dialect() const { return dialect_; }
   bool by_file() const { return by_file_; }
   bool is_winner(const Strategy& strategy) const;
   bool trains_otherwise(const Strategy& strategy) const;
 
  private:
-  Settable applied(const Strategy& strategy) const;
+  Settable settable_as_applied(const Strategy& strategy) const;
   Settable set_by(const dialect::Dialect& dialect, const Strategy& strategy,
                   const Json& config) const;
   std::optional<Settable> set_as_written(const Strategy& strategy, const Json& written) const;

@@ -26,7 +26,7 @@ Bytes bytes_of(const std::vector<const Tensor*>& tensors, const std::vector<int>
 // Returns the least value above this one to examine.
 std::int64_t step_from(std::int64_t value, std::size_t candidates) {
   constexpr std::int64_t kPart = 100;
-  return value + (candidates > kMostExact ? std::max<std::int64_t>(1, value / kPart) : 1);
+  return value + (candidates > kMaxExact ? std::max<std::int64_t>(1, value / kPart) : 1);
 }
 
 // Returns the smallest size above `fusion.size` that changes a decision of this partition. A bucket
@@ -135,7 +135,7 @@ std::vector<Bytes> rounder_sizes(Bytes size) {
   return written;
 }
 
-std::vector<std::size_t> spread_over(std::size_t count, std::size_t most) {
+std::vector<std::size_t> spread_indices(std::size_t count, std::size_t most) {
   const std::size_t taken = std::min(count, most);
   std::vector<std::size_t> places(taken, 0);
   for (std::size_t i = 1; i < taken; ++i) places[i] = i * (count - 1) / (taken - 1);

@@ -12,12 +12,12 @@ namespace syncline::tune {
 // Largest number of gradients of an exact search, which tries every size that changes buckets and
 // costs every bucket. Both grow as the square of the gradients. Beyond, sizes and counts are at
 // least 1 % apart, and costs of buckets are known for sizes 0.8 % apart.
-inline constexpr std::size_t kMostExact = 600;
+inline constexpr std::size_t kMaxExact = 600;
 
 // Returns, rising from 0, the least size in bytes for each partition of `candidates` by `fusion`
 // (rule size; its `size` is ignored, `first_size`, `count`, `close` and `by_layer` are kept). Each
 // follows from the last partition: the limit that first changes one of its decisions. Of more than
-// kMostExact candidates, returns sizes a percent apart.
+// kMaxExact candidates, returns sizes a percent apart.
 std::vector<Bytes> size_thresholds(const std::vector<const Tensor*>& tensors,
                                    const std::vector<int>& candidates, Fusion fusion);
 
@@ -36,7 +36,7 @@ std::vector<Bytes> rounder_sizes(Bytes size);
 
 // Returns `most` indices of a list of `count`, evenly spread, including the first and the last; all
 // if `count` is at most `most`.
-std::vector<std::size_t> spread_over(std::size_t count, std::size_t most);
+std::vector<std::size_t> spread_indices(std::size_t count, std::size_t most);
 
 // Largest cost of a rounder size, as a share of a step.
 inline constexpr double kRoundness = 5e-3;

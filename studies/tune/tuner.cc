@@ -56,7 +56,7 @@ class Tuner {
   // Walks on until the ranking is as long as was asked for, or no candidate is left: more groups
   // may have the same figures than the walk expects.
   void fill() {
-    while (walk_.pruned() && tuned_.complete && tuned_.ranking.size() < options_.top &&
+    while (walk_.is_pruned() && tuned_.complete && tuned_.ranking.size() < options_.top &&
            walk_.groups().size() >= walk_.certain()) {
       walk_.widen();
       ranking_.rank();
@@ -116,7 +116,7 @@ class Tuner {
     if (!plan.ends.empty()) {
       Fusion fusion = by_ends(plan.ends);
       fusion.align = one.fusion.align;
-      one = fused(one, fusion);
+      one = apply_fusion(one, fusion);
     }
     one.name = fusion_words(one.fusion);
     tuned_.optimum_strategy = one;
@@ -150,12 +150,12 @@ class Tuner {
       Fusion fusion = form;
       fusion.size = size;
       fusion.cycle = cycle;
-      return fused(knobs, fusion);
+      return apply_fusion(knobs, fusion);
     };
     const auto thresholds =
         size_thresholds(configuration.tensors(), configuration.candidates(), form);
     std::set<Bytes> sizes;
-    for (const std::size_t at : spread_over(thresholds.size(), kMaxCurvePoints)) {
+    for (const std::size_t at : spread_indices(thresholds.size(), kMaxCurvePoints)) {
       sizes.insert(thresholds[at]);
     }
     if (by_size && sizes.size() > 1) sizes.insert(best.size);

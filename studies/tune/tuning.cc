@@ -8,7 +8,7 @@
 #include "core/base/index.h"
 #include "formats/dialect/pytorch_apply.h"
 #include "formats/input/scenario_json.h"
-#include "studies/rows/company.h"
+#include "studies/rows/fabric_jobs.h"
 #include "studies/rows/fitting.h"
 #include "studies/warnings/warnings.h"
 
@@ -127,9 +127,9 @@ void add_ddp_curve(const input::Document& document, const dialect::Dialect* emit
   if (asked == nullptr || asked->cap_key.empty()) return;
   Json config = tuning.emitted ? tuning.emitted->config : baseline_config(document, scenario);
   if (!config.is_object()) return;
-  constexpr std::size_t kMost = 48;
+  constexpr std::size_t kMax = 48;
   const auto& curve = tuning.tuned.curve;
-  const std::size_t stride = 1 + curve.size() / kMost;
+  const std::size_t stride = 1 + curve.size() / kMax;
   try {
     for (std::size_t i = 0; i < curve.size(); i += stride) {
       if (curve[i].size == 0) continue;  // no cap of DDP's
@@ -146,7 +146,8 @@ void add_ddp_curve(const input::Document& document, const dialect::Dialect* emit
 // Makes the graph whole in a compiled job's base, for candidates of a file.
 void search_whole_graphs(Tuning& tuning) {
   Strategy whole = dialect::with_whole_graph(*find_strategy(tuning.scenario, tuning.search.base));
-  if (whole.pieces == find_strategy(tuning.scenario, tuning.search.base)->pieces) return;
+  if (whole.graph_segments == find_strategy(tuning.scenario, tuning.search.base)->graph_segments)
+    return;
   whole.name += ", its graph whole";
   tuning.search.base = whole.name;
   tuning.scenario.strategies.push_back(std::move(whole));
@@ -236,7 +237,7 @@ void take(const std::string& name, Evaluator& model, Tuning& tuning) {
 
 Tuning tune_document(const input::Document& document, const TuneOptions& options,
                      const std::string& confirmed_by, const dialect::Dialect* emit) {
-  const auto [fitted, fit_errors] = measure::calibrated(document);
+  const auto [fitted, fit_errors] = measure::calibrate_document(document);
   Tuning tuning;
   tuning.scenario = input::parse_scenario(fitted);
   tuning.fit_errors = fit_errors;

@@ -124,7 +124,7 @@ std::optional<BreakEven> nodes_break_even(const input::Document& document,
                                           const std::string& strategy, const std::string& against) {
   const Scenario scenario = input::parse_scenario(document);
   if (scenario.cluster.nodes == 1) return std::nullopt;
-  constexpr int kMostNodes = 1024;
+  constexpr int kMaxNodes = 1024;
   BreakEven even{strategy, against, "cluster.nodes", 0, 0, {}, 0, 0};
   even.now = scenario.cluster.nodes;
   const Takes takes = step_by_model;
@@ -132,7 +132,7 @@ std::optional<BreakEven> nodes_break_even(const input::Document& document,
   even.gain_percent = compare.gain(scenario.cluster.nodes).value_or(0);
 
   std::vector<std::pair<int, bool>> tried;  // (nodes, true if it pays), doubling
-  for (int nodes = 2; nodes <= kMostNodes; nodes *= 2) {
+  for (int nodes = 2; nodes <= kMaxNodes; nodes *= 2) {
     if (const auto gain = compare.gain(nodes)) tried.emplace_back(nodes, *gain > 0);
   }
   if (tried.empty()) return std::nullopt;

@@ -25,7 +25,7 @@ struct BreakEven {
   std::optional<double> value;
   double least = 0, most = 0;
 
-  bool pays_now() const { return gain_percent > 0; }
+  bool is_faster() const { return gain_percent > 0; }
 };
 
 // Returns the time of a strategy in a scenario.

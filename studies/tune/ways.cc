@@ -39,7 +39,7 @@ std::string way_words(const Strategy& strategy) {
 
 }  // namespace
 
-Strategy joined(const Strategy& training, const Strategy& knobs) {
+Strategy merge_knobs(const Strategy& training, const Strategy& knobs) {
   Strategy both = knobs;
   both.dialect.clear();
   both.notes.clear();
@@ -90,9 +90,9 @@ std::vector<TrainingWay> WayFinder::find(const std::optional<Emitted>& said,
   for (TrainingWay& way : list) {
     const Strategy training = way.choices.front().strategy;
     for (const Strategy& knobs : same | std::views::reverse) {
-      Strategy both = joined(training, knobs);
+      Strategy both = merge_knobs(training, knobs);
       both.name = training.name + ", " + knobs.name;
-      if (!fits_together(both)) continue;
+      if (!is_consistent(both)) continue;
       if (auto set = settings_.settable(both, {})) way.choices.push_back(std::move(*set));
     }
   }
@@ -105,13 +105,13 @@ void WayFinder::add_searched(std::vector<TrainingWay>& list, const std::vector<V
   for (const Value& value : values) {
     Strategy training = baseline_;
     training.*axis = value;
-    Strategy strategy = joined(training, baseline_);
+    Strategy strategy = merge_knobs(training, baseline_);
     strategy.name = way_words(strategy);
-    if (fits_together(strategy)) add_way(list, strategy, {}, true);
+    if (is_consistent(strategy)) add_way(list, strategy, {}, true);
   }
 }
 
-bool WayFinder::fits_together(const Strategy& strategy) const {
+bool WayFinder::is_consistent(const Strategy& strategy) const {
   return !input::conflict_of(strategy, scenario_.workload, scenario_.cluster);
 }
 

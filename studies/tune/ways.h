@@ -19,7 +19,7 @@ struct TrainingWay {
 };
 
 // Returns a training with another strategy's other knobs, in no framework's words.
-Strategy joined(const Strategy& training, const Strategy& knobs);
+Strategy merge_knobs(const Strategy& training, const Strategy& knobs);
 
 class WayFinder {
  public:
@@ -34,13 +34,13 @@ class WayFinder {
                                 const std::vector<Strategy>& same, bool waits);
 
   // Returns names of strategies with unmeasured collectives, if the baseline's were measured.
-  const std::vector<std::string>& left_out() const { return left_out_; }
+  const std::vector<std::string>& unmeasured_strategies() const { return left_out_; }
 
  private:
   template <typename Value>
   void add_searched(std::vector<TrainingWay>& list, const std::vector<Value>& values,
                     Value Strategy::*axis);
-  bool fits_together(const Strategy& strategy) const;
+  bool is_consistent(const Strategy& strategy) const;
   void add_way(std::vector<TrainingWay>& list, const Strategy& strategy, const Json& config,
                bool own);
 

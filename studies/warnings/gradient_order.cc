@@ -114,7 +114,7 @@ Votes votes_of_shapes(const Workload& workload) {
 
 }  // namespace
 
-bool lists_forward(const Workload& workload) {
+bool is_forward_order(const Workload& workload) {
   std::vector<ParsedName> names;
   for (const auto& tensor : workload.tensors) names.push_back(parsed(tensor.name));
   if (names.size() < 2) return false;

@@ -15,6 +15,6 @@ namespace syncline::measure {
 //   ends     an embedding or a stem first and a classifier or a head last.
 //
 // In doubt, returns false.
-bool lists_forward(const Workload& workload);
+bool is_forward_order(const Workload& workload);
 
 }  // namespace syncline::measure

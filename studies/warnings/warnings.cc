@@ -58,7 +58,7 @@ constexpr BytesPerSecond kFastestNic = 1600 * kGigabitPerSecond;
 constexpr BytesPerSecond kFastestGpuPort = 20000 * kGigabitPerSecond;
 constexpr Seconds kSlowestMessage = 10 * kMillisecond;
 constexpr Seconds kQuickestMessage = 0.2 * kMicrosecond;
-constexpr double kMostFlops = 1e17;
+constexpr double kMaxFlops = 1e17;
 constexpr BytesPerSecond kFastestMemory = 1e5 * kGigabytePerSecond;
 // Limit of a bucket, in multiples of the gradients; small models count as kSmallModel.
 constexpr double kBeyondModel = 1000;
@@ -215,7 +215,7 @@ void warning_on_workload(const Scenario& scenario, std::vector<std::string>& lin
         "the workload has no compute times (forward_ms, backward_us or backward_ms, or FLOPs with "
         "cluster.device.tflops): only communication is predicted, nothing can overlap");
   }
-  if (lists_forward(workload)) {
+  if (is_forward_order(workload)) {
     lines.push_back(
         doubtful("the gradients look listed in forward order, '" + workload.tensors.front().name +
                  "' first and '" + workload.tensors.back().name +
@@ -303,7 +303,7 @@ void warning_on_cluster(const Cluster& cluster, std::vector<std::string>& lines)
         "cluster.fabric: the calibration is assumed to be measured on it, its hot links included");
   }
   const Device& device = cluster.device;
-  if (device.flops > kMostFlops) {
+  if (device.flops > kMaxFlops) {
     lines.push_back(doubtful("cluster.device.tflops: " + number_text(device.flops / 1e12) +
                              " TFLOP/s is more than any device reaches: was GFLOP/s meant?"));
   }

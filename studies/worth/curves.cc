@@ -14,7 +14,7 @@
 namespace syncline::worth {
 namespace {
 
-constexpr double kMost = 1e12;  // steps, or seconds
+constexpr double kMax = 1e12;  // steps, or seconds
 
 // Returns the cells of a line, by RFC 4180; a quoted cell must end in its line.
 std::vector<std::string> cells_of(std::string_view line) {
@@ -87,7 +87,7 @@ class CurveReader {
     };
     if (cell("strategy").empty()) fail("found no strategy's name");
     const double at = number<double>(cell(across_), across_);
-    if (!(at >= 0 && at <= kMost)) {
+    if (!(at >= 0 && at <= kMax)) {
       fail("found " + std::string(across_) + " " + cell(across_) + ", expected 0 to 1e12");
     }
     const auto seed =
@@ -232,7 +232,7 @@ std::optional<double> reach_target(const Curve& curve, Quantity quantity, double
   return std::nullopt;
 }
 
-Quantity quantity_in(std::string_view text) {
+Quantity find_quantity(std::string_view text) {
   std::string_view line = text.substr(0, text.find('\n'));
   if (line.ends_with('\r')) line.remove_suffix(1);
   const auto cells = cells_of(line);

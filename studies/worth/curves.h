@@ -46,7 +46,7 @@ std::vector<Curve> curves_of(std::string_view text, const std::string& name, Qua
 std::optional<double> reach_target(const Curve& curve, Quantity quantity, double target);
 
 // Returns accuracy if a file of curves has such a column, otherwise loss.
-Quantity quantity_in(std::string_view text);
+Quantity find_quantity(std::string_view text);
 
 // Result of all seeds of a strategy.
 struct Reach {

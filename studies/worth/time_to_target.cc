@@ -132,7 +132,7 @@ const WorthRow* Worth::baseline() const {
 Worth worth_of(const input::Document& document, Objective objective, const std::string& executor,
                const measure::ExecutorFactory& make_executor,
                const std::optional<tune::TuneOptions>& search) {
-  const auto [fitted, fit_errors] = measure::calibrated(document);
+  const auto [fitted, fit_errors] = measure::calibrate_document(document);
   Worth worth;
   worth.scenario = input::parse_lone_scenario(fitted);
   worth.fit_errors = fit_errors;

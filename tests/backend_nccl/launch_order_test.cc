@@ -110,7 +110,7 @@ TEST_P(LaunchOrderOf, NoRankWaitsForOneThatWaitsForIt) {
       const OrderedLaunch& launch = order.launches[next[index(rank)]];
       if (launch.communicator < 0) return -1;
       const auto& key = order.communicators[index(launch.communicator)];
-      return collective::place_in(key.groups, rank) ? launch.communicator : -1;
+      return collective::find_place(key.groups, rank) ? launch.communicator : -1;
     };
     for (bool moved = true; moved;) {
       moved = false;
@@ -124,7 +124,7 @@ TEST_P(LaunchOrderOf, NoRankWaitsForOneThatWaitsForIt) {
         const int communicator = waits_in(rank);
         if (communicator < 0) continue;
         const collective::Groups& groups = order.communicators[index(communicator)].groups;
-        const int group = collective::place_in(groups, rank)->group;
+        const int group = collective::find_place(groups, rank)->group;
         bool all = true;
         for (int m = 0; m < groups.size; ++m) {
           const int member = groups.rank(group, m);

@@ -63,16 +63,16 @@ class Block {
           break;
         case Action::Kind::kCast:
           numbers_.resize(index(move.count));
-          run::read_as(action.from, at(move.from), move.count, numbers_.data());
-          run::write_as(action.to, numbers_.data(), move.count, at(move.to));
+          run::decode_numbers(action.from, at(move.from), move.count, numbers_.data());
+          run::encode_numbers(action.to, numbers_.data(), move.count, at(move.to));
           break;
         case Action::Kind::kDivide:
           EXPECT_EQ(move.from, move.to);
           EXPECT_EQ(move.from % from, 0);
           numbers_.resize(index(move.count));
-          run::read_as(action.from, at(move.from), move.count, numbers_.data());
+          run::decode_numbers(action.from, at(move.from), move.count, numbers_.data());
           for (auto& number : numbers_) number /= action.divisor;
-          run::write_as(action.from, numbers_.data(), move.count, at(move.to));
+          run::encode_numbers(action.from, numbers_.data(), move.count, at(move.to));
           break;
         default:
           FAIL() << "moves of an action that has none";
@@ -421,7 +421,7 @@ TEST_P(MemoryPlanOf, RegionsAreAlignedAndApart) {
       }
     }
     for (const auto* list :
-         {&memory.payloads(), &memory.produced(), &memory.gradients(), &memory.inputs()}) {
+         {&memory.payloads(), &memory.produced_regions(), &memory.gradients(), &memory.inputs()}) {
       for (const Region& region : *list) {
         if (region.bytes > 0) all.push_back(region);
       }
@@ -446,7 +446,7 @@ TEST(MemoryPlan, BucketsThatNobodyCopiesAreViews) {
   strategy.fusion.rule = Fusion::Rule::kOne;
   const plan::Plan plan = plan::make_plan(workload, test::cluster_of(2, 1), strategy);
   const MemoryPlan memory(plan, workload, 1);
-  EXPECT_EQ(memory.produced().at(0).bytes, memory.payloads().at(0).bytes);
+  EXPECT_EQ(memory.produced_regions().at(0).bytes, memory.payloads().at(0).bytes);
   EXPECT_EQ(memory.gradients().at(0).bytes, 0);
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const auto& actions = memory.actions(static_cast<plan::OpId>(i));

@@ -178,10 +178,10 @@ TEST_F(Files, AWriterMayBeSlow) {
 }
 
 TEST_F(Files, OfNoEndAreReadToTheLimit) {
-  constexpr long long kMost = 1 << 20;
-  EXPECT_THROW(read_text_file("/dev/zero", "text", kMost), InputError);
+  constexpr long long kMax = 1 << 20;
+  EXPECT_THROW(read_text_file("/dev/zero", "text", kMax), InputError);
   fs::create_symlink("/dev/zero", path("link"));
-  EXPECT_THROW(read_text_file(path("link"), "text", kMost), InputError);
+  EXPECT_THROW(read_text_file(path("link"), "text", kMax), InputError);
 }
 
 // /dev/stdout, by whatever links it is reached, is what this process prints to: a file that a

@@ -29,9 +29,9 @@ TEST(Visible, BytesThatAreNoLettersAreOne) {
 }
 
 TEST(Shortened, KeepsTheEndWhereItIsCutInside) {
-  EXPECT_EQ(shorten_inside("abcdef", 6), "abcdef");
-  EXPECT_EQ(shorten_inside("abcdefgh", 6), "abc...fgh");
-  EXPECT_EQ(shorten_inside("ab\xc3\xa4yyy\xc3\xa4zz", 6), "ab...zz");
+  EXPECT_EQ(shorten_middle("abcdef", 6), "abcdef");
+  EXPECT_EQ(shorten_middle("abcdefgh", 6), "abc...fgh");
+  EXPECT_EQ(shorten_middle("ab\xc3\xa4yyy\xc3\xa4zz", 6), "ab...zz");
 }
 
 TEST(Shortened, HoldsNoNul) { EXPECT_EQ(shorten_text(std::string("a\0b", 3)), "a b"); }

@@ -58,9 +58,9 @@ double children_peak_mb() {
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
-Simulation by(Simulation::Grain grain, bool fold) {
+Simulation by(Simulation::Granularity granularity, bool fold) {
   Simulation simulation;
-  simulation.grain = grain;
+  simulation.granularity = granularity;
   simulation.fold = fold;
   return simulation;
 }
@@ -82,7 +82,7 @@ void simulate(benchmark::State& state, const char* strategy, const Simulation& s
 // Goals: 161 separate all-reduces on 256 ranks under 0.5 s; 5 buckets on 1,024 ranks under 0.2 s
 // and on 4,096 ranks under 0.6 s and 200 MB. Three steps each. The third argument: folded.
 void sim_unfused(benchmark::State& state) {
-  simulate(state, kUnfused, by(Simulation::Grain::kMerged, state.range(2) != 0));
+  simulate(state, kUnfused, by(Simulation::Granularity::kMerged, state.range(2) != 0));
 }
 BENCHMARK(sim_unfused)
     ->Args({256, 1, 1})
@@ -92,7 +92,7 @@ BENCHMARK(sim_unfused)
     ->UseRealTime();
 
 void sim_five_buckets(benchmark::State& state) {
-  simulate(state, kFiveBuckets, by(Simulation::Grain::kMerged, state.range(2) != 0));
+  simulate(state, kFiveBuckets, by(Simulation::Granularity::kMerged, state.range(2) != 0));
 }
 BENCHMARK(sim_five_buckets)
     ->Args({1024, 1, 1})
@@ -105,7 +105,7 @@ BENCHMARK(sim_five_buckets)
 
 // Goal: the 161 all-reduces on 256 ranks, every message of every round, under 20 s. Three steps.
 void sim_step_by_step_unfused(benchmark::State& state) {
-  simulate(state, kUnfused, by(Simulation::Grain::kStep, true));
+  simulate(state, kUnfused, by(Simulation::Granularity::kStep, true));
 }
 BENCHMARK(sim_step_by_step_unfused)
     ->Args({256, 1})
@@ -121,7 +121,7 @@ void sim_step_by_step_ring(benchmark::State& state) {
   const plan::Plan plan =
       plan_of(ranks, {{1, collective_of(collective::CollectiveKind::kAllReduce, "ring",
                                         collective::world_group(ranks), 100 * kMiB / 4)}});
-  const Simulation simulation = by(Simulation::Grain::kStep, state.range(1) != 0);
+  const Simulation simulation = by(Simulation::Granularity::kStep, state.range(1) != 0);
   for (auto _ : state) {
     const auto executor = sim::make_sim_executor({s.cluster, simulation, 1});
     benchmark::DoNotOptimize(executor->run(plan, {}, 1));

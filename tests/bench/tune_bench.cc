@@ -137,7 +137,7 @@ void tune_transformer(benchmark::State& state) {
   const input::Document document = transformer(state.range(0));
   tune::TuneOptions options;
   options.budget = 3000;
-  options.work = options.budget * tune::kMostExact;
+  options.work = options.budget * tune::kMaxExact;
   options.confirm = sim::make_sim_executor;
   options.confirm_work = 10000;
   tune::Tuning tuning;
@@ -175,7 +175,7 @@ void tune_many_sizes(benchmark::State& state) {
   const input::Document document = many_sizes(state.range(0));
   tune::TuneOptions options;
   options.budget = 3000;
-  options.work = options.budget * tune::kMostExact;
+  options.work = options.budget * tune::kMaxExact;
   const std::size_t before = collective::walks();
   tune::Tuning tuning;
   for (auto _ : state) tuning = tune::tune_document(document, options, "", nullptr);

@@ -140,7 +140,7 @@ TEST(LeftOut, CountsThatNoTableMeasuredAreWarnedOf) {
 // over TCP it is poor throughout.
 TEST(BesideOthers, AreRowsOverTheMedianOfSuchNetworks) {
   const auto beside = [](const char* file, const char* node) {
-    const auto tables = tables_in({test::kNcclLogs + file});
+    const auto tables = read_tables({test::kNcclLogs + file});
     LogCalibration calibration = calibration_of(tables, {}, "log");
     set_node(calibration, tables, node);
     return calibration.beside;
@@ -167,7 +167,7 @@ class CalibratedOnAFabric : public ::testing::Test {
       logs.push_back(test::kNcclLogs + "gh200-alps-slingshot-ofi1.9.2_allreduce_n00" + nodes +
                      "x4.txt");
     }
-    return calibration_of(tables_in(logs), {}, "alps").cluster;
+    return calibration_of(read_tables(logs), {}, "alps").cluster;
   }
 
   // Seconds of an all-reduce of 1 GiB by all ranks.
@@ -253,7 +253,7 @@ TEST(BesideOthers, TheLogsGpusTellTheNode) {
 // On 8 nodes of Alps two sizes are slower than a smaller one, in three runs of two stacks.
 TEST(SlowSizes, AreThoseBelowASmallerOnesRate) {
   const auto found = calibration_of(
-      tables_in({test::kNcclLogs + "gh200-alps-slingshot-ofi1.9.2_allreduce_n008x4.txt"}), {},
+      read_tables({test::kNcclLogs + "gh200-alps-slingshot-ofi1.9.2_allreduce_n008x4.txt"}), {},
       "alps");
   const auto slow = slow_sizes(found.fitted.front());
   ASSERT_EQ(slow.size(), 2U);
@@ -281,11 +281,11 @@ TEST(Gzip, LogsAreReadAndDamagedOnesTold) {
   const std::string text = log_with("1024 256 float sum -1 11 0.1 0.1 0 11 0.1 0.1 0\n");
   const std::string path = scratch.path("x.log.gz");
   test::write_packed(path, text);
-  EXPECT_EQ(tables_in({path}).at(0).rows.size(), 9u);
+  EXPECT_EQ(read_tables({path}).at(0).rows.size(), 9u);
   const std::string bytes = test::text_of(path);
   const std::string cut = scratch.path("cut.log.gz");
   test::write_text(cut, bytes.substr(0, bytes.size() / 2));
-  const std::string error = test::input_error([&] { tables_in({cut}); });
+  const std::string error = test::input_error([&] { read_tables({cut}); });
   EXPECT_TRUE(test::contains(error, "cut.log.gz: gzip: damaged or cut off")) << error;
 }
 

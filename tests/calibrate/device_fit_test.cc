@@ -148,7 +148,7 @@ TEST(KernelCosts, OneRateIsTheHarmonicMeanOverKinds) {
   EXPECT_NEAR(costs.memory, 3e12, 1e3);
   ASSERT_EQ(costs.timings.size(), 5U);  // what failed is no timing
   EXPECT_FALSE(costs.timings.back().fitted);
-  EXPECT_NEAR(costs.evaluated(costs.timings[1]), 800e6 / 3e12, 1e-9);
+  EXPECT_NEAR(costs.evaluated_seconds(costs.timings[1]), 800e6 / 3e12, 1e-9);
 }
 
 TEST(KernelCosts, WhatFitsIntoACacheIsShownAndNotFitted) {

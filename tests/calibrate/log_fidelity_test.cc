@@ -83,11 +83,11 @@ TEST(LogFidelity, WrongListsAreToldWhere) {
 
 TEST(LogFiles, TheNameMaySayTheCounts) {
   const std::string log = test::kNcclLogs + "2080ti-10gbe-tcp_allreduce_ring_n016x1.txt";
-  const auto tables = tables_in({log + "@16x1"});
+  const auto tables = read_tables({log + "@16x1"});
   ASSERT_FALSE(tables.empty());
   EXPECT_EQ(tables.front().nodes, 16);
   EXPECT_EQ(tables.front().gpus_per_node, 1);
-  EXPECT_THROW(tables_in({log + "@5x3"}), InputError);  // the log shows 16 ranks
+  EXPECT_THROW(read_tables({log + "@5x3"}), InputError);  // the log shows 16 ranks
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ std::vector<MeasuredTable> log_tables(const std::string& text, const std::string
                                       const std::string& algorithm = "nccl") {
   const test::Scratch scratch;
   test::write_text(scratch.path("x.txt"), text);
-  return tables_in({scratch.path("x.txt") + ending}, algorithm);
+  return read_tables({scratch.path("x.txt") + ending}, algorithm);
 }
 
 MeasuredTable only_table(const std::string& text, const std::string& ending = "") {

@@ -12,7 +12,7 @@
 namespace syncline::cli {
 namespace {
 
-using cli::step_in;
+using cli::find_step_time;
 
 TEST(Compare, ReadsStepTimesAsFrameworksPrintThem) {
   for (const auto& [line, seconds] : std::vector<std::pair<std::string, Seconds>>{
@@ -23,10 +23,10 @@ TEST(Compare, ReadsStepTimesAsFrameworksPrintThem) {
            {"12%| 3/25 [00:04<00:29, 4.00it/s, loss=2]", 0.25},
            {"[titan] step: 10 tps: 8,000 mfu: 40%", 1 / 8000.0},
            {"Epoch 1: 640.0 images/sec", 1 / 640.0}}) {
-    ASSERT_TRUE(step_in(line, "", false).has_value()) << line;
-    EXPECT_DOUBLE_EQ(*step_in(line, "", false), seconds) << line;
+    ASSERT_TRUE(find_step_time(line, "", false).has_value()) << line;
+    EXPECT_DOUBLE_EQ(*find_step_time(line, "", false), seconds) << line;
   }
-  EXPECT_FALSE(step_in("loss 3.2\nlr 0.1\n", "", false).has_value());
+  EXPECT_FALSE(find_step_time("loss 3.2\nlr 0.1\n", "", false).has_value());
 }
 
 // The first quarter of the steps does not count, of the others the middle one does.
@@ -35,14 +35,14 @@ TEST(Compare, TakesTheMedianOfWhatHasSettled) {
   for (const char* ms : {"900", "800", "12", "10", "11", "10", "9", "10"}) {
     output += std::string("step time: ") + ms + " ms\r";
   }
-  EXPECT_DOUBLE_EQ(*step_in(output, "", false), 0.010);
+  EXPECT_DOUBLE_EQ(*find_step_time(output, "", false), 0.010);
 }
 
 TEST(Compare, TakesAnExpressionOfTheUsers) {
-  EXPECT_DOUBLE_EQ(*step_in("took 3.5 (own words)\n", "took ([0-9.]+)", false), 3.5);
-  EXPECT_DOUBLE_EQ(*step_in("speed 4\n", "speed ([0-9.]+)", true), 0.25);
-  EXPECT_THROW(step_in("x", "took [0-9]+", false), InputError);
-  EXPECT_THROW(step_in("x", "took ([0-9", false), InputError);
+  EXPECT_DOUBLE_EQ(*find_step_time("took 3.5 (own words)\n", "took ([0-9.]+)", false), 3.5);
+  EXPECT_DOUBLE_EQ(*find_step_time("speed 4\n", "speed ([0-9.]+)", true), 0.25);
+  EXPECT_THROW(find_step_time("x", "took [0-9]+", false), InputError);
+  EXPECT_THROW(find_step_time("x", "took ([0-9", false), InputError);
 }
 
 test::Ran compared(const std::string& first, const std::string& second,

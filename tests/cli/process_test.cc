@@ -27,7 +27,7 @@ TEST(Interrupts, LoseNoResults) {
         std::raise(SIGINT);
         keep_results();
         ::sleep(2);  // as long as a slow row takes
-        std::_Exit(interrupted() ? 0 : 1);
+        std::_Exit(is_interrupted() ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
 }
@@ -37,7 +37,7 @@ TEST(Interrupts, AreLeftToWhoeverAsksForThem) {
       {
         catch_interrupts(1);
         std::raise(SIGINT);
-        if (!interrupted()) std::_Exit(1);
+        if (!is_interrupted()) std::_Exit(1);
         ::sleep(2);  // as long as an answer takes to be printed
         std::_Exit(0);
       },

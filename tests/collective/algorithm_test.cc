@@ -392,12 +392,12 @@ TEST(Schedule, KindsHaveNames) {
 
 // Where a rank stands among the groups of a collective.
 TEST(Groups, FindARanksPlace) {
-  EXPECT_EQ(place_in(world_group(4), 2)->member, 2);
-  EXPECT_EQ(place_in(block_groups(4, 2), 3)->group, 1);
-  EXPECT_EQ(place_in(block_groups(4, 2), 3)->member, 1);
-  EXPECT_FALSE(place_in(leader_group(4, 2), 3).has_value());
-  EXPECT_EQ(place_in(leader_group(4, 2), 2)->member, 1);
-  EXPECT_EQ(place_in(shard_groups(4, 2), 3)->group, 1);
+  EXPECT_EQ(find_place(world_group(4), 2)->member, 2);
+  EXPECT_EQ(find_place(block_groups(4, 2), 3)->group, 1);
+  EXPECT_EQ(find_place(block_groups(4, 2), 3)->member, 1);
+  EXPECT_FALSE(find_place(leader_group(4, 2), 3).has_value());
+  EXPECT_EQ(find_place(leader_group(4, 2), 2)->member, 1);
+  EXPECT_EQ(find_place(shard_groups(4, 2), 3)->group, 1);
 }
 
 TEST(Ring, SendsTwiceAllButOneShardPerRankAndOnlyToTheNext) {

@@ -123,7 +123,7 @@ TEST(SteadyEnds, AreAsLongAsTheRoundsOfARing) {
       topology.seed = seed;
       const Cluster tiers = gpus == 1 ? flat_cluster(16) : two_tier_cluster(16, gpus);
       const Cluster cluster = on_fabric(
-          tiers, topology, fabric::placed(topology, 16, fabric::Placement::kScattered, seed));
+          tiers, topology, fabric::place_nodes(topology, 16, fabric::Placement::kScattered, seed));
       CostCache cache(cluster);
       const Collective ring =
           collective_of(CollectiveKind::kAllReduce, "ring", world_group(cluster.ranks()), 1 << 20);

@@ -81,8 +81,8 @@ TEST(Footprint, CostsAreThoseOfEveryEdgeByItself) {
     if (at_once) continue;
     ASSERT_NO_FATAL_FAILURE(expect_same_links(cluster, cache.cost(collective), unfolded));
     for (int rank = 0; rank < cluster.ranks(); ++rank) {
-      ASSERT_NEAR(cache.cost(collective).sent(rank), unfolded.sent(rank),
-                  kRounding * unfolded.sent(rank));
+      ASSERT_NEAR(cache.cost(collective).payloads_sent(rank), unfolded.payloads_sent(rank),
+                  kRounding * unfolded.payloads_sent(rank));
     }
     // A flat network is one latency a round, by definition and not by the chain.
     if (cache.cost(collective).footprint->uniform()) continue;

@@ -346,7 +346,7 @@ TEST(HfTrainer, ArgumentsBecomeThoseOfDdp) {
   // torch_compile: what DDPOptimizer makes of it.
   const Strategy compiled =
       kTrainer.strategy_of(R"({"ddp_bucket_cap_mb": 3, "torch_compile": true})", workload);
-  EXPECT_FALSE(compiled.pieces.empty());
+  EXPECT_FALSE(compiled.graph_segments.empty());
   kTrainer.expect_refusals(workload,
                            {{R"({"ddp_bucket_cap": 3})", "ddp_bucket_cap_mb"},
                             {R"({"gradient_accumulation_steps": 8})", "\"micro_batches\": 1"},

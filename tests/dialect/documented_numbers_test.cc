@@ -112,10 +112,10 @@ TEST(DocumentedNumbers, BytesOfTheHierarchicalAllReduce) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr || collective->bucket != 0) continue;
     const auto& cost = cache.cost(*collective);
-    leader.push_back(cost.sent(8));
+    leader.push_back(cost.payloads_sent(8));
     follower.push_back(0);
     for (int rank = 9; rank < 16; ++rank) {
-      follower.back() = std::max(follower.back(), cost.sent(rank));
+      follower.back() = std::max(follower.back(), cost.payloads_sent(rank));
     }
   }
   EXPECT_EQ(leader, (std::vector<double>{0, 1.5, 1}));
@@ -134,7 +134,7 @@ TEST(DocumentedNumbers, DgcBreaksEvenAtOneOverTheRanks) {
     for (const auto& op : paddle_at_two_nodes().on(cluster).plan_of(config, workload).ops) {
       const auto* collective = std::get_if<collective::Collective>(&op.work);
       if (collective == nullptr) continue;
-      bytes += cache.cost(*collective).sent(0) * static_cast<double>(collective->bytes());
+      bytes += cache.cost(*collective).payloads_sent(0) * static_cast<double>(collective->bytes());
     }
     return bytes;
   };

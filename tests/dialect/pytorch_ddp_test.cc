@@ -411,7 +411,7 @@ TEST(PyTorchDdp, CompiledModelsComeInPieces) {
   // Layers of 1 MiB. DDP's buckets are of 2 MiB from the first on, the pieces of 1, 2, 2 and 2.
   const Reading split =
       kDdp.read(R"({"bucket_cap_mb": 2, "torch_compile": {"optimize_ddp": true}})", workload);
-  EXPECT_EQ(split.strategy.pieces, (std::vector<std::int64_t>{1, 5, 9, 13}));
+  EXPECT_EQ(split.strategy.graph_segments, (std::vector<std::int64_t>{1, 5, 9, 13}));
   EXPECT_EQ(split.strategy.fusion.groups.size(), 4u);
   const auto ready = [&](const std::string& config) {
     return ready_of(kDdp.plan_of(config, workload).buckets);
@@ -427,7 +427,7 @@ TEST(PyTorchDdp, CompiledModelsComeInPieces) {
   EXPECT_EQ(ready(R"({"bucket_cap_mb": 4, "torch_compile": false})"), (std::vector<int>{7, 13}));
   // A piece ends between layers.
   EXPECT_EQ(kDdp.read(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 1, "torch_compile": true})", workload)
-                .strategy.pieces,
+                .strategy.graph_segments,
             (std::vector<std::int64_t>{1, 13}));
 }
 
@@ -442,7 +442,7 @@ TEST(PyTorchDdp, TheCompilerJoinsAllReducesItself) {
             std::string(mode) + "\"}}",
         workload);
     EXPECT_EQ(reading.strategy.fusion.groups, (Groups{{0, 1}, {2, 3, 4}, {5, 6, 7}}));
-    EXPECT_TRUE(reading.strategy.pieces.empty());
+    EXPECT_TRUE(reading.strategy.graph_segments.empty());
     EXPECT_TRUE(reading.strategy.bucket_copies);
     EXPECT_FALSE(reading.strategy.traits.whole_first_step);
   }
@@ -569,7 +569,7 @@ TEST(PyTorchDdp, BuffersAreBroadcastUnlessItIsTurnedOff) {
   for (const bool on : {true, false}) {
     const std::string config = on ? "{}" : R"({"broadcast_buffers": false})";
     const Strategy strategy = kDdp.strategy_of(config, workload);
-    EXPECT_EQ(plan::ahead_of_forward(kDdp.plan_of(strategy, workload)), on ? 0.003 : 0.0);
+    EXPECT_EQ(plan::time_before_forward(kDdp.plan_of(strategy, workload)), on ? 0.003 : 0.0);
     const Json back = kDdp.expect_comes_back(strategy, workload).config;
     EXPECT_EQ(back.contains("broadcast_buffers"), !on);
   }
@@ -621,7 +621,7 @@ TEST(PyTorchDdp, PostLocalSgdLeavesBuffersToDdp) {
                                                    R"(}, "PeriodicModelAverager": {"period": 4}})",
                                                workload);
     const plan::Plan plan = kDdp.plan_of(strategy, workload);
-    EXPECT_DOUBLE_EQ(plan::ahead_of_forward(plan), 4 * 0.002) << inside;
+    EXPECT_DOUBLE_EQ(plan::time_before_forward(plan), 4 * 0.002) << inside;
     EXPECT_EQ(plan.buckets.back().bytes, 8000000) << inside;
     EXPECT_EQ(plan.buckets.size(), inside ? 9u : 1u);
   }

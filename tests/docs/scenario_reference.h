@@ -106,8 +106,8 @@ class Reference {
     }
     if (key.contains("enum")) {
       // Names of a long table: `syncline list` prints them.
-      constexpr std::size_t kMost = 20;
-      if (key.at("enum").size() > kMost) {
+      constexpr std::size_t kMax = 20;
+      if (key.at("enum").size() > kMax) {
         return "one of " + std::to_string(key.at("enum").size()) + " names";
       }
       std::vector<std::string> words;

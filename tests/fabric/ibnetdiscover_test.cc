@@ -76,7 +76,7 @@ TEST(Ibnetdiscover, IsTheLeavesAndSpinesThatWereCabled) {
   shape.speed = kHdr;
   const Topology built = leaf_spine(shape);
   EXPECT_EQ(capacities(read), capacities(built));
-  EXPECT_EQ(capacities(pooled(read)), capacities(pooled(built)));
+  EXPECT_EQ(capacities(merge_pools(read)), capacities(merge_pools(built)));
   EXPECT_EQ(read.names.size(), 12U);
   for (const FabricLink& link : read.links) EXPECT_EQ(link.sort, "spine");
   // Hosts by number, whatever the order of the file.
@@ -133,7 +133,7 @@ TEST(Ibnetdiscover, ANarrowPortIsALink) {
 
 // Without the cable a leaf has less; the spines are still one that messages are spread over.
 TEST(Ibnetdiscover, AFailedCableLeavesSpinesSideBySide) {
-  const Topology read = pooled(ibnetdiscover_fabric(two_levels(4, 4, 1, 4, true), 1, kHdr, 1));
+  const Topology read = merge_pools(ibnetdiscover_fabric(two_levels(4, 4, 1, 4, true), 1, kHdr, 1));
   EXPECT_EQ(read.switches.size(), 5U);
   const auto links = capacities(read);
   EXPECT_EQ(links.at("leaf0-spine0..3"), 3 * kHdr);
@@ -156,7 +156,7 @@ TEST(Ibnetdiscover, TheOrderOfSwitchesDoesNotMatter) {
   const Topology other = ibnetdiscover_fabric(reversed, 2, 2 * kHdr, 1);
   EXPECT_EQ(one.names, other.names);
   EXPECT_EQ(one.plugs, other.plugs);
-  EXPECT_EQ(capacities(pooled(one)), capacities(pooled(other)));
+  EXPECT_EQ(capacities(merge_pools(one)), capacities(merge_pools(other)));
 }
 
 // Two planes never meet.
@@ -172,7 +172,7 @@ TEST(Ibnetdiscover, SpinesOfTwoPlanesStayApart) {
             cable("S-a" + plane + "0", "leaf", "4xHDR") +
             cable("S-a" + plane + "1", "leaf", "4xHDR");
   }
-  const Topology read = pooled(ibnetdiscover_fabric(text, 2, 2 * kHdr, 1));
+  const Topology read = merge_pools(ibnetdiscover_fabric(text, 2, 2 * kHdr, 1));
   EXPECT_EQ(read.switches.size(), 6U);
   Ways ways(read);
   std::vector<int> links;

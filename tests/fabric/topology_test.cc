@@ -39,7 +39,7 @@ TEST(FatTree, HasTheSwitchesAndLinksOfItsFormula) {
 }
 
 TEST(FatTree, EvenSpreadingMakesOneTrunkOfEachPool) {
-  const Topology topology = pooled(fat_tree(three_levels()));
+  const Topology topology = merge_pools(fat_tree(three_levels()));
   EXPECT_EQ(topology.switches.size(), 4U + 2U + 1U);
   EXPECT_EQ(topology.links.size(), 2U * (4 + 2));
   std::map<std::string, double> trunks;
@@ -90,7 +90,7 @@ TEST(FatTree, AHashIsTheSameEachTimeAndReachesEveryWay) {
 
 // What cannot be full needs no simulation: counted by the job's hosts, not by the fabric's.
 TEST(NeverFull, IsToldByTheHostsBelow) {
-  Topology topology = pooled(fat_tree({{4, 4}, {1, 2}, {1, 1}, {0, 1}}));  // 2:1
+  Topology topology = merge_pools(fat_tree({{4, 4}, {1, 2}, {1, 1}, {0, 1}}));  // 2:1
   EXPECT_EQ(never_full(topology, 1)[0], false);
   EXPECT_EQ(never_full(topology, 0.5)[0], true);
   topology.nodes = {0, 1, 4, 5};  // two of a leaf: half of its ports
@@ -170,7 +170,7 @@ TEST(Torus, HasTwoWaysToTheOppositePlace) {
   EXPECT_EQ(ways_at_a_tie(torus({3, 6}, 1)), 2);
   EXPECT_EQ(ways_at_a_tie(torus({3, 5}, 1)), 1);
   EXPECT_EQ(ways_at_a_tie(torus({2, 1, 3}, 1)), 1);
-  EXPECT_EQ(ways_at_a_tie(pooled(fat_tree(three_levels()))), 1);
+  EXPECT_EQ(ways_at_a_tie(merge_pools(fat_tree(three_levels()))), 1);
   // Half of a message goes by each, whoever sends it and whatever other dimensions it crosses.
   const Topology topology = torus({4, 4}, 1);
   for (const int from : {0, 1, 6, 15}) {
@@ -188,7 +188,8 @@ TEST(Pooled, CarriesAsManyTimesItsNarrowestLink) {
   Topology topology = fat_tree({{2, 2}, {1, 4}, {1, 1}, {0, 8}});
   const auto trunk = [&] {
     double least = 1e9;
-    for (const FabricLink& link : pooled(topology).links) least = std::min(least, link.capacity);
+    for (const FabricLink& link : merge_pools(topology).links)
+      least = std::min(least, link.capacity);
     return least;
   };
   EXPECT_EQ(trunk(), 4 * 8);
@@ -215,10 +216,10 @@ TEST(Weaken, TakesBothDirectionsAndWaysAroundWhatFailed) {
 
 TEST(Placement, PacksDealsOutAndScatters) {
   const Topology topology = fat_tree({{3, 2}, {1, 1}, {1, 1}, {0, 1}});
-  EXPECT_EQ(placed(topology, 4, Placement::kPacked, 1), (std::vector<int>{0, 1, 2, 3}));
-  EXPECT_EQ(placed(topology, 4, Placement::kSpread, 1), (std::vector<int>{0, 3, 1, 4}));
-  const auto one = placed(topology, 6, Placement::kScattered, 1);
-  EXPECT_EQ(one, placed(topology, 6, Placement::kScattered, 1));
+  EXPECT_EQ(place_nodes(topology, 4, Placement::kPacked, 1), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(place_nodes(topology, 4, Placement::kSpread, 1), (std::vector<int>{0, 3, 1, 4}));
+  const auto one = place_nodes(topology, 6, Placement::kScattered, 1);
+  EXPECT_EQ(one, place_nodes(topology, 6, Placement::kScattered, 1));
   EXPECT_EQ(std::set<int>(one.begin(), one.end()).size(), 6U);
 }
 

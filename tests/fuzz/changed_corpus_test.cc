@@ -22,7 +22,7 @@
 namespace syncline::fuzz {
 namespace {
 
-constexpr std::size_t kMostBytes = 16384;
+constexpr std::size_t kMaxBytes = 16384;
 
 // One change of bytes: a bit, a byte, a digit, a piece away, twice, or from another file.
 std::string changed_bytes(std::string bytes, const std::string& other, std::mt19937& random) {
@@ -51,7 +51,7 @@ std::string changed_bytes(std::string bytes, const std::string& other, std::mt19
     default:
       bytes.insert(at, other.substr(any(other.size()), 1 + any(64)));
   }
-  return bytes.substr(0, kMostBytes);
+  return bytes.substr(0, kMaxBytes);
 }
 
 // What is being read lies in a file that the kernel keeps up: it is there after a crash too.
@@ -83,7 +83,7 @@ class LastInput {
  private:
   struct Kept {
     char size[64];
-    char bytes[kMostBytes];
+    char bytes[kMaxBytes];
   };
   std::string path_;
   Kept* kept_;
@@ -114,7 +114,7 @@ TEST_P(FuzzSeconds, OfChangedFilesAreReadOrRefused) {
         bytes = changed_bytes(std::move(bytes), other, random);
       }
     }
-    bytes.resize(std::min(bytes.size(), kMostBytes));
+    bytes.resize(std::min(bytes.size(), kMaxBytes));
     last.is(bytes);
     ++runs;
     try {

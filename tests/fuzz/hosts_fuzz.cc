@@ -11,7 +11,7 @@
 SYNCLINE_FUZZ_TARGET(hosts, bytes) {
   namespace fabric = syncline::fabric;
   const std::vector<std::string> names = fabric::hosts_listed(bytes);
-  if (names.size() > fabric::at(fabric::kMostNodes)) std::abort();
+  if (names.size() > fabric::at(fabric::kMaxNodes)) std::abort();
   for (const std::string& name : names) {
     if (name.size() > syncline::kLongestName) std::abort();
   }

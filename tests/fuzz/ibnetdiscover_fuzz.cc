@@ -10,7 +10,7 @@
 SYNCLINE_FUZZ_TARGET(ibnetdiscover, bytes) {
   namespace fabric = syncline::fabric;
   const fabric::Topology read =
-      fabric::pooled(fabric::ibnetdiscover_fabric(std::string(bytes), 2, 50e9, 1));
+      fabric::merge_pools(fabric::ibnetdiscover_fabric(std::string(bytes), 2, 50e9, 1));
   if (2 * read.names.size() != read.plugs.size()) std::abort();
   fabric::Ways ways(read);
   for (int host = 1; host < std::min(2 * read.all_nodes(), 32); ++host) {

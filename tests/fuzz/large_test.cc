@@ -92,8 +92,8 @@ TEST_P(FuzzLarge, IsReadOrRefusedByItsSize) {
       } catch (const InputError&) {
       }
       // A reader that compares each piece with all others takes minutes for a megabyte.
-      constexpr double kMost = 10;
-      EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, kMost)
+      constexpr double kMax = 10;
+      EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, kMax)
           << large.size() << " bytes of '" << piece << (alone ? "'" : "' behind a valid file");
     }
   }

@@ -20,12 +20,12 @@ SYNCLINE_FUZZ_TARGET(settings, bytes) {
   attempt([&] { (void)frameworks::of_megatron(frameworks::flags_of(text), "x"); });
   attempt([&] { (void)frameworks::of_torchtitan(parse_toml("x", text), "x"); });
   attempt([&] {
-    const auto json = json_in(text);
+    const auto json = try_parse_json(text);
     if (json && json->is_object()) (void)frameworks::of_deepspeed(*json, "x");
   });
   attempt([&] { (void)frameworks::of_prototxt(text, "x"); });
   attempt([&] {
-    const auto json = json_in(text);
+    const auto json = try_parse_json(text);
     if (!json || !launch::is_capture(*json)) return;
     const auto launches = launch::launches_of(*json, "x");
     (void)frameworks::with_overrides(frameworks::training_command(launches, 0));

@@ -9,7 +9,7 @@
 SYNCLINE_FUZZ_TARGET(simgrid, bytes) {
   namespace fabric = syncline::fabric;
   const fabric::Topology read =
-      fabric::pooled(fabric::simgrid_fabric("p.xml", std::string(bytes), 1));
+      fabric::merge_pools(fabric::simgrid_fabric("p.xml", std::string(bytes), 1));
   fabric::Ways ways(read);
   for (int host = 1; host < std::min(read.all_nodes(), 32); ++host) {
     std::vector<int> links;

@@ -150,7 +150,7 @@ TEST(Init, StepsThatWereMeasuredAreFitted) {
       .model = "gpt2_medium", .node = "", .nodes = 4, .gpu = "a10", .net = "25gbit"};
   options.steps = {{1, 1.2}, {2, 2.0}, {4, 4.0}};
   const Begun begun = init_scenario(options);
-  const auto fitted = measure::calibrated(input::document_of("begun", begun.scenario));
+  const auto fitted = measure::calibrate_document(input::document_of("begun", begun.scenario));
   const auto step_time = [](const Scenario& scenario) {
     const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
     collective::CostCache cache(scenario.cluster);

@@ -55,7 +55,7 @@ void expect_same(const Cluster& a, const Cluster& b) {
     EXPECT_EQ(a.tiers[t].nics, b.tiers[t].nics);
     EXPECT_DOUBLE_EQ(a.tiers[t].flow_cap, b.tiers[t].flow_cap);
     EXPECT_DOUBLE_EQ(a.tiers[t].oversubscription, b.tiers[t].oversubscription);
-    EXPECT_DOUBLE_EQ(a.tiers[t].sends, b.tiers[t].sends);
+    EXPECT_DOUBLE_EQ(a.tiers[t].upload_ratio, b.tiers[t].upload_ratio);
   }
   EXPECT_DOUBLE_EQ(a.collective_overhead, b.collective_overhead);
   expect_same(a.device, b.device);

@@ -162,7 +162,7 @@ TEST(Scenario, PublishedRowsTrainingAndCalibration) {
   EXPECT_EQ(full.training.loss.size(), 2u);
   EXPECT_EQ(full.calibration.parameters.at(0).path, "cluster.inter.efficiency");
   EXPECT_EQ(full.calibration.leave_out, "cluster.nodes");
-  EXPECT_EQ(full.simulation.grain, Simulation::Grain::kStep);
+  EXPECT_EQ(full.simulation.granularity, Simulation::Granularity::kStep);
   EXPECT_FALSE(full.simulation.fold);
   EXPECT_EQ(full.simulation.periods, 5);
   EXPECT_EQ(full.simulation.warmup, 1);
@@ -349,7 +349,7 @@ TEST(Network, GroupsOfNodesMustDivide) {
   EXPECT_EQ(parsed(scenario).cluster.tiers.back().span, 256);
 }
 
-// Evaluation keeps room for kMostTiers levels (cost.h): a deeper network must be refused here.
+// Evaluation keeps room for kMaxTiers levels (cost.h): a deeper network must be refused here.
 TEST(Network, MoreLevelsThanCanBeEvaluatedAreRefused) {
   Json scenario = small_scenario();
   scenario["cluster"] = full_scenario()["cluster"];

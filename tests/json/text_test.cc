@@ -61,7 +61,7 @@ TEST(JsonText, GivesTheValuesThatWereWritten) {
     const Json value = random_value(random, 4);
     const std::string text = value.dump(static_cast<int>(random() % 3) - 1);
     EXPECT_EQ(parse_json_text("x.json", text).dump(), value.dump());
-    const auto read = json_in(text);
+    const auto read = try_parse_json(text);
     ASSERT_TRUE(read);
     EXPECT_EQ(read->dump(), value.dump());
   }
@@ -88,18 +88,18 @@ TEST(JsonText, RefusesAKeyGivenTwiceWhereverItStands) {
 TEST(JsonText, IsAtMost64LevelsDeep) {
   for (const bool objects : {false, true}) {
     EXPECT_NO_THROW(parse_json_text("x.json", nested(64, "1", objects)));
-    EXPECT_TRUE(json_in(nested(64, "1", objects)));
+    EXPECT_TRUE(try_parse_json(nested(64, "1", objects)));
     for (const int levels : {65, 100000}) {
       EXPECT_TRUE(contains(input_error([&] { parse_json_text("x", nested(levels, "1", objects)); }),
                            "nested more than 64 levels deep"));
-      EXPECT_FALSE(json_in(nested(levels, "1", objects)));
+      EXPECT_FALSE(try_parse_json(nested(levels, "1", objects)));
     }
   }
 }
 
 TEST(JsonText, NothingIsInWhatIsNoJson) {
   for (const char* text : {"", "{", "{} {}", "[1,]", "NaN", "1e400", "\"\xff\"", "{\"a\" 1}"}) {
-    EXPECT_FALSE(json_in(text)) << text;
+    EXPECT_FALSE(try_parse_json(text)) << text;
   }
 }
 

@@ -143,7 +143,7 @@ TEST_F(LiveRanks, WhatAKilledRunLeftIsNoRank) {
   // Another program listens there now; rank 1 may have come first.
   const Socket another = listen_on(kLoopback, 0);
   const std::string line =
-      "127.0.0.1 " + std::to_string(port_in(own_end(another.fd()))) + " 0123456789abcdef\n";
+      "127.0.0.1 " + std::to_string(parse_port(own_end(another.fd()))) + " 0123456789abcdef\n";
   for (const auto late : {0ms, 200ms}) {
     test::write_text(scratch.path("meet"), line);
     ASSERT_EQ(::chmod(scratch.path("meet").c_str(), 0600), 0);

@@ -37,7 +37,7 @@ TEST(LocalRanks, TakeNoOtherDescriptorForTheirSocket) {
   const Socket other = listen_on(kLoopback, 0);
   environment.listener = other.fd();
   EXPECT_THROW(OpenRendezvous open(environment), MachineError);
-  EXPECT_EQ(address_in(own_end(other.fd())), kLoopback) << "it stays open";
+  EXPECT_EQ(parse_address(own_end(other.fd())), kLoopback) << "it stays open";
 }
 
 }  // namespace

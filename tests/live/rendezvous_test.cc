@@ -39,10 +39,10 @@ TEST_F(RendezvousFile, IsThereWhileRankZeroListens) {
   {
     OpenRendezvous open(environment_);
     ASSERT_TRUE(found());
-    EXPECT_EQ(found()->port, port_in(own_end(open.listener().fd())));
+    EXPECT_EQ(found()->port, parse_port(own_end(open.listener().fd())));
     EXPECT_EQ(found()->token, open.token());
     EXPECT_THROW(OpenRendezvous second(environment_), RendezvousError);
-    EXPECT_EQ(found()->port, port_in(own_end(open.listener().fd())));
+    EXPECT_EQ(found()->port, parse_port(own_end(open.listener().fd())));
     open.close();
     EXPECT_TRUE(found()) << "a rank that comes too late finds that the others have met";
     EXPECT_TRUE(FirstRank(environment_).lives());
@@ -83,11 +83,11 @@ TEST_F(RendezvousFile, HoldsNoTokenThatCameWithTheEnvironment) {
 // Whatever listens now where that run did.
 TEST_F(RendezvousFile, OfARunThatWasKilledIsReplaced) {
   const Socket another = listen_on(kLoopback, 0);
-  leave("127.0.0.1 " + std::to_string(port_in(own_end(another.fd()))) + " 0123456789abcdef\n");
+  leave("127.0.0.1 " + std::to_string(parse_port(own_end(another.fd()))) + " 0123456789abcdef\n");
   EXPECT_FALSE(FirstRank(environment_).lives());
   {
     OpenRendezvous open(environment_);
-    EXPECT_EQ(found()->port, port_in(own_end(open.listener().fd())));
+    EXPECT_EQ(found()->port, parse_port(own_end(open.listener().fd())));
   }
   EXPECT_TRUE(scratch_.empty());
 }
@@ -95,7 +95,7 @@ TEST_F(RendezvousFile, OfARunThatWasKilledIsReplaced) {
 TEST(RendezvousSocket, IsBoundToWhatIsNeeded) {
   RankEnvironment environment;
   const auto listens = [&] {
-    return address_in(own_end(OpenRendezvous(environment).listener().fd()));
+    return parse_address(own_end(OpenRendezvous(environment).listener().fd()));
   };
   environment.one_machine = true;
   EXPECT_EQ(listens(), kLoopback);
@@ -121,7 +121,7 @@ TEST(RendezvousSocket, KeepsItsPort) {
   environment.ranks = 2;
   environment.rendezvous = RankEnvironment::Rendezvous::kAddress;
   environment.host = kLoopback;
-  environment.port = port_in(own_end(listen_on(kLoopback, 0).fd()));
+  environment.port = parse_port(own_end(listen_on(kLoopback, 0).fd()));
   OpenRendezvous open(environment);
   open.close();
   const Socket caller = bind_socket(kLoopback, 0);

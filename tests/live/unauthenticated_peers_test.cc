@@ -36,7 +36,7 @@ const std::string kToken(64, 'a');
 struct Door {
   FirstAddress place(const std::string& token = kToken) const {
     const std::string end = own_end(listener.fd());
-    return {address_in(end), port_in(end), token};
+    return {parse_address(end), parse_port(end), token};
   }
   // The next that is said here within `time`.
   std::optional<Message> heard(std::chrono::milliseconds time = 20s) {
@@ -63,7 +63,7 @@ class Tapped {
     done_ = true;
     thread_.join();
   }
-  FirstAddress place() const { return {kLoopback, port_in(own_end(listener_.fd())), kToken}; }
+  FirstAddress place() const { return {kLoopback, parse_port(own_end(listener_.fd())), kToken}; }
   std::string said() {
     done_ = true;
     thread_.join();
@@ -76,7 +76,7 @@ class Tapped {
     Socket caller;
     while (!done_ && !caller) {
       std::this_thread::sleep_for(1ms);
-      caller = accept_now(listener_);
+      caller = try_accept(listener_);
     }
     bool open = true;
     while (!done_ && open) open = hand(caller, door_, true) && hand(door_, caller, false);
@@ -243,7 +243,7 @@ TEST(UnauthenticatedPeers, AnAdmittedRankThatBreaksTheProtocolIsNamed) {
         r.say(Kind::kShare, 0, test::share(""));
       },
       [](Played& r) {
-        for (std::size_t sent = 0; sent <= kMostValue; sent += kPieceBytes) {
+        for (std::size_t sent = 0; sent <= kMaxValue; sent += kPieceBytes) {
           r.say(Kind::kPiece, 0, std::string(kPieceBytes, 'x'));
         }
       },
@@ -333,7 +333,7 @@ TEST(UnauthenticatedPeers, AFalseRankZeroIsNotBelieved) {
     // A refusal takes a handshake, which a busy machine may hold up.
     const auto& [timeout, limit] = silent ? std::pair(2s, "2 s") : std::pair(6s, "6 s");
     const std::string text =
-        run_each({{rank_one_of({address_in(end), port_in(end), ""}), "", timeout}}).front();
+        run_each({{rank_one_of({parse_address(end), parse_port(end), ""}), "", timeout}}).front();
     EXPECT_EQ(text.rfind("rank 0 did not join within " + std::string(limit), 0), 0U) << text;
     EXPECT_EQ(text.find("does not know this run's token") == std::string::npos, silent) << text;
     EXPECT_FALSE(impostor && impostor->next());

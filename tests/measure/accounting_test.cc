@@ -20,7 +20,7 @@ namespace {
 
 struct Costing {
   const char* name;
-  const char* grain;  // of the simulation; nullptr: the model
+  const char* granularity;  // of the simulation; nullptr: the model
   int seeds;
 };
 
@@ -32,9 +32,9 @@ void expect_to_add_up(const Evaluated& evaluated, double tolerance, const std::s
   const Seconds step = metrics.step_time;
   const Seconds little = tolerance * step;
   ASSERT_GT(step, 0) << what;
-  ASSERT_NEAR(metrics.compute + metrics.handling + metrics.exposed, step, little) << what;
+  ASSERT_NEAR(metrics.compute + metrics.comm_overhead + metrics.exposed, step, little) << what;
   ASSERT_GE(metrics.exposed, 0) << what;
-  ASSERT_GE(metrics.handling, 0) << what;
+  ASSERT_GE(metrics.comm_overhead, 0) << what;
   ASSERT_GE(metrics.communication, 0) << what;
   ASSERT_LE(metrics.communication, step + little) << what;
   // The compute stream stands still for nothing but collectives, unless the host waits and decodes
@@ -53,10 +53,10 @@ void expect_shares_to_add_up(const Evaluated& evaluated, const Scenario& scenari
                              const std::string& what) {
   collective::CostCache cache(scenario.cluster);
   const Bottleneck parts = bottleneck_of(evaluated, scenario, cache);
-  const Seconds sum =
-      parts.compute + parts.stragglers + parts.overhead + parts.handling + parts.communication();
+  const Seconds sum = parts.compute + parts.stragglers + parts.overhead + parts.comm_overhead +
+                      parts.communication();
   ASSERT_NEAR(sum, parts.step, 1e-9 * parts.step) << what;
-  for (const Seconds part : {parts.compute, parts.stragglers, parts.overhead, parts.handling,
+  for (const Seconds part : {parts.compute, parts.stragglers, parts.overhead, parts.comm_overhead,
                              parts.start_up, parts.transfer}) {
     ASSERT_GE(part, -1e-12 * parts.step) << what;
   }
@@ -67,22 +67,22 @@ TEST_P(Accounting, PartsAddUpToTheStep) {
   for (const auto& name : dialect::dialect_names()) {
     for (int seed = 1; seed <= way.seeds; ++seed) {
       Json root = test::random_framework_scenario(static_cast<std::uint64_t>(seed), name, 8);
-      if (way.grain != nullptr) root["simulation"]["grain"] = way.grain;
+      if (way.granularity != nullptr) root["simulation"]["grain"] = way.granularity;
       const Scenario scenario = test::parsed(root);
       const run::ExecutorSettings settings{scenario.cluster, scenario.simulation, scenario.seed};
-      const auto executor = way.grain == nullptr ? run::make_model_executor(settings)
-                                                 : sim::make_sim_executor(settings);
+      const auto executor = way.granularity == nullptr ? run::make_model_executor(settings)
+                                                       : sim::make_sim_executor(settings);
       collective::CostCache cache(scenario.cluster);
       const Evaluated evaluated =
           evaluate_strategy(scenario, scenario.strategies.front(), *executor, cache);
       const std::string what = name + " " + std::to_string(seed) + ": " + root.dump();
       // SimGrid's precision is absolute.
-      expect_to_add_up(evaluated, way.grain == nullptr ? 1e-9 : 1e-6, what);
-      if (way.grain == nullptr && scenario.cluster.ranks() > 1) {
+      expect_to_add_up(evaluated, way.granularity == nullptr ? 1e-9 : 1e-6, what);
+      if (way.granularity == nullptr && scenario.cluster.ranks() > 1) {
         expect_shares_to_add_up(evaluated, scenario, what);
       }
       // Message by message a collective may be some percent faster than its closed form.
-      const double tolerance = way.grain == nullptr ? 1e-7 : 0.08;
+      const double tolerance = way.granularity == nullptr ? 1e-7 : 0.08;
       const Seconds bound = lower_bound_of(scenario, scenario.strategies.front(),
                                            std::numeric_limits<double>::infinity(), cache);
       ASSERT_LE(bound, evaluated.metrics.step_time * (1 + tolerance)) << what;

@@ -92,11 +92,11 @@ TEST(LowerBound, IsNotAboveTheModelOnRandomScenarios) {
 TEST(LowerBound, IsNotAboveTheSimulationOnRandomScenarios) {
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     Json root = test::random_small_scenario(seed, 24);
-    for (const std::string grain : {"merged", "step"}) {
-      root["simulation"]["grain"] = grain;
+    for (const std::string granularity : {"merged", "step"}) {
+      root["simulation"]["grain"] = granularity;
       const Metrics metrics = metrics_of(root, sim::make_sim_executor);
       EXPECT_LE(metrics.lower_bound, metrics.step_time * (1 + 1e-6))
-          << seed << ", " << grain << ": " << root.dump();
+          << seed << ", " << granularity << ": " << root.dump();
     }
   }
 }

@@ -1,5 +1,5 @@
 // The link that holds collectives up: which it is, how busy, and what cools it.
-#include "studies/rows/company.h"
+#include "studies/rows/fabric_jobs.h"
 
 #include <gtest/gtest.h>
 
@@ -15,13 +15,14 @@ namespace {
 
 // Eight nodes at two leaves whose trunks are narrowed, one gradient of 64 MiB.
 Scenario scenario_on(const fabric::Topology& topology, fabric::Placement how) {
-  return ring_job(on_fabric(flat_cluster(8), topology, fabric::placed(topology, 8, how, 1)), 1e-3);
+  return ring_job(on_fabric(flat_cluster(8), topology, fabric::place_nodes(topology, 8, how, 1)),
+                  1e-3);
 }
 
 std::optional<HotLink> hot_link_in(const Scenario& scenario) {
   collective::CostCache cache(scenario.cluster);
   const Strategy& strategy = scenario.strategies.front();
-  return hot_link_of(test::evaluated(scenario, strategy), scenario, strategy, cache);
+  return find_hot_link(test::evaluated(scenario, strategy), scenario, strategy, cache);
 }
 
 TEST(HotLink, IsNamedWithWhatWouldCoolIt) {

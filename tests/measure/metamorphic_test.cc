@@ -384,7 +384,8 @@ Broken steps_last_as_long_as_the_computation(const Json& root, Way way) {
     if (m.step_time < m.compute * (1 - rounding(way))) {
       return row.strategy + ": step " + seconds(m.step_time) + ", compute " + seconds(m.compute);
     }
-    if (std::abs(m.compute + m.handling + m.exposed - m.step_time) > m.step_time * rounding(way)) {
+    if (std::abs(m.compute + m.comm_overhead + m.exposed - m.step_time) >
+        m.step_time * rounding(way)) {
       return row.strategy + ": compute, handling and exposed do not add up to the step";
     }
   }

@@ -101,9 +101,10 @@ TEST(Uncertainty, CollisionsOfHashedFlowsAreInTheInterval) {
   const auto own = [](const fabric::Topology& on, std::uint64_t seed) {
     fabric::Topology seeded = on;
     seeded.seed = seed;
-    const Scenario scenario = ring_job(
-        on_fabric(flat_cluster(8), seeded, fabric::placed(on, 8, fabric::Placement::kSpread, 1)),
-        1e-3);
+    const Scenario scenario =
+        ring_job(on_fabric(flat_cluster(8), seeded,
+                           fabric::place_nodes(on, 8, fabric::Placement::kSpread, 1)),
+                 1e-3);
     const Strategy& strategy = scenario.strategies.front();
     return std::pair(test::step_time(scenario, strategy),
                      Uncertainties(scenario).sensitivity(strategy).own);
@@ -180,14 +181,15 @@ TEST(Uncertainty, AnEndIsTheStepOfTheMovedInput) {
     for (const bool slower : {false, true}) {
       const Strategy& first = alone.strategies.front();
       const double factor =
-          Uncertainties(alone).step_with(first, Uncertainty::kComputation, slower) /
+          Uncertainties(alone).shifted_step(first, Uncertainty::kComputation, slower) /
           test::step_time(alone, first);
       ASSERT_GT(std::abs(std::log(factor)), 0.01);
       Scenario moved = scenario;
-      moved.workload = stretched(scenario.workload, factor);
+      moved.workload = scale_computation(scenario.workload, factor);
       for (const auto& strategy : scenario.strategies) {
-        EXPECT_NEAR(Uncertainties(scenario).step_with(strategy, Uncertainty::kComputation, slower),
-                    test::step_time(moved, strategy), 1e-12)
+        EXPECT_NEAR(
+            Uncertainties(scenario).shifted_step(strategy, Uncertainty::kComputation, slower),
+            test::step_time(moved, strategy), 1e-12)
             << strategy.name << " at " << gbps;
       }
     }

@@ -337,8 +337,8 @@ TEST(GradientOrder, NamesOfModelsThatPeopleTrain) {
       {"fc_0.w_0", "fc_0.b_0", "fc_1.w_0", "fc_1.b_0", "fc_2.w_0", "fc_2.b_0"},
       {"stem.conv.weight", "body.conv.weight", "classifier.weight"}};
   for (const auto& names : forward) {
-    EXPECT_TRUE(lists_forward(named(names))) << names.front();
-    EXPECT_FALSE(lists_forward(turned_round(named(names)))) << names.front();
+    EXPECT_TRUE(is_forward_order(named(names))) << names.front();
+    EXPECT_FALSE(is_forward_order(turned_round(named(names)))) << names.front();
   }
 }
 
@@ -351,7 +351,7 @@ TEST(GradientOrder, NamesThatWereMadeUpSayNothing) {
                                              {"fc", "scale"},
                                              {"head.weight", "embedding.weight"},
                                              {"bucket 1", "bucket 2", "bucket 3"}}) {
-    EXPECT_FALSE(lists_forward(named(names)));
+    EXPECT_FALSE(is_forward_order(named(names)));
   }
 }
 
@@ -359,12 +359,12 @@ TEST(GradientOrder, MadeUpNamesCountWhereTheShapesFollowEachOther) {
   Workload workload = named({"t0", "t1", "t2", "t3"});
   const std::vector<std::vector<std::int64_t>> shapes{{64, 784}, {128, 64}, {256, 128}, {10, 256}};
   for (std::size_t i = 0; i < shapes.size(); ++i) workload.tensors[i].shape = shapes[i];
-  EXPECT_TRUE(lists_forward(workload));
-  EXPECT_FALSE(lists_forward(turned_round(workload)));
+  EXPECT_TRUE(is_forward_order(workload));
+  EXPECT_FALSE(is_forward_order(turned_round(workload)));
   std::reverse(workload.tensors.begin(), workload.tensors.end());
   for (int i = 0; i < 4; ++i)
     workload.tensors[static_cast<std::size_t>(i)].name = "t" + std::to_string(i);
-  EXPECT_FALSE(lists_forward(workload));  // numbered as they become ready
+  EXPECT_FALSE(is_forward_order(workload));  // numbered as they become ready
 }
 
 TEST(GradientOrder, EveryShippedWorkloadIsInOrderAndTurnedRoundIsNot) {
@@ -374,8 +374,8 @@ TEST(GradientOrder, EveryShippedWorkloadIsInOrderAndTurnedRoundIsNot) {
     Json scenario = plain();
     scenario["workload"] = entry.path().string();
     const Workload workload = test::parsed(scenario).workload;
-    EXPECT_FALSE(lists_forward(workload)) << entry.path();
-    EXPECT_TRUE(lists_forward(turned_round(workload))) << entry.path();
+    EXPECT_FALSE(is_forward_order(workload)) << entry.path();
+    EXPECT_TRUE(is_forward_order(turned_round(workload))) << entry.path();
     ++workloads;
   }
   EXPECT_GE(workloads, 15);

@@ -186,7 +186,7 @@ TEST(Architecture, InnerCollectivesInClosedForm) {
   const auto one = [](const ArchitectureOptions& options, const char* name = "llama3_8b") {
     return inner_collectives([&] {
       ArchitectureOptions all = options;
-      all.shape = completed(find_architecture(name)->shape);
+      all.shape = complete_shape(find_architecture(name)->shape);
       return all;
     }());
   };
@@ -270,7 +270,7 @@ TEST(Architecture, LlamasGradientsComeInBackwardOrder) {
 // up, the head multiplies.
 TEST(Architecture, LlamaFlopsInClosedForm) {
   for (const char* name : {"tinyllama_1.1b", "llama3.2_1b", "qwen3_0.6b"}) {
-    const TransformerShape shape = completed(find_architecture(name)->shape);
+    const TransformerShape shape = complete_shape(find_architecture(name)->shape);
     const Generated one = made(name, text_of(3, 256));
     double weights = 0;  // in products
     for (const auto& tensor : one.tensors) {

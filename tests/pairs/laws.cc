@@ -24,7 +24,7 @@
 #include "core/sim/sim_executor.h"
 #include "formats/input/document.h"
 #include "studies/explain/explanation.h"
-#include "studies/rows/company.h"
+#include "studies/rows/fabric_jobs.h"
 #include "studies/rows/row_evaluator.h"
 #include "studies/study/study.h"
 #include "studies/tune/tuning.h"
@@ -121,7 +121,7 @@ class Judge {
     const measure::Metrics& metrics = row_.metrics;
     verdict_.step = metrics.step_time;
     if (!proper(metrics.step_time)) fault("a step of " + seconds(metrics.step_time));
-    for (const Seconds part : {metrics.compute, metrics.communication, metrics.handling,
+    for (const Seconds part : {metrics.compute, metrics.communication, metrics.comm_overhead,
                                metrics.exposed, metrics.lower_bound, metrics.bytes_on_wire}) {
       if (!std::isfinite(part) || part < 0) fault("a part of the step of " + seconds(part));
     }
@@ -203,7 +203,7 @@ class Judge {
             all += own;
           }
           queues_ = queues_ || plan::overlaps(plan) || plan.roles > 1;
-          judge_passes(passes / plan.steps / plan.stretch, phase.workload);
+          judge_passes(passes / plan.steps / plan.compute_slowdown, phase.workload);
           least = std::max(least, std::ranges::max(computes) / plan.steps);
           return all / plan.steps;
         });
@@ -350,9 +350,9 @@ class Judge {
     }
   }
 
-  double simulated(const char* grain, double most) {
+  double simulated(const char* granularity, double most) {
     Json root = root_;
-    root["simulation"]["grain"] = grain;
+    root["simulation"]["grain"] = granularity;
     // The mean of so many drawn steps is known well enough, and every rank is simulated.
     constexpr int kDrawn = 24, kDropped = 2;
     const Jitter& jitter = scenario_.cluster.jitter;
@@ -363,8 +363,8 @@ class Judge {
     const Seconds step = row_of(root, sim::make_sim_executor).metrics.step_time;
     const double apart = std::fabs(step / verdict_.step - 1);
     if (!proper(step) || apart > most) {
-      fault(std::string(grain) + ": the model " + seconds(verdict_.step) + ", the simulation " +
-            seconds(step));
+      fault(std::string(granularity) + ": the model " + seconds(verdict_.step) +
+            ", the simulation " + seconds(step));
     }
     return apart;
   }
@@ -389,13 +389,13 @@ class Judge {
 
   void one_number() {
     const auto document = document_of(root_);
-    const auto explanation = measure::explained(document, scenario_, {"s"}, {});
+    const auto explanation = measure::explain_strategies(document, scenario_, {"s"}, {});
     const measure::Metrics& said = explanation.strategies.at(0).evaluated.metrics;
     same("explain's step", said.step_time, row_.metrics.step_time);
     same("explain's collectives", said.collectives, row_.metrics.collectives);
     if (const auto& bottleneck = explanation.strategies.at(0).bottleneck) {
       Seconds parts = bottleneck->compute + bottleneck->stragglers + bottleneck->overhead +
-                      bottleneck->handling + bottleneck->communication();
+                      bottleneck->comm_overhead + bottleneck->communication();
       for (const auto& [name, part] : bottleneck->cuts()) parts += part;
       if (std::fabs(parts / said.step_time - 1) > 1e-6) {
         fault("explain's parts are " + seconds(parts) + " of " + seconds(said.step_time));

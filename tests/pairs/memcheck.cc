@@ -36,11 +36,11 @@ void thin_out(Json& workload) {
 // scenario. The same whatever is asked of it.
 std::vector<Json> drawn_scenarios(std::size_t wanted) {
   constexpr std::uint64_t kSeed = 7;
-  constexpr int kMostRanks = 8;
+  constexpr int kMaxRanks = 8;
   std::vector<Json> scenarios;
   for (std::uint64_t draw = 0; scenarios.size() < wanted; ++draw) {
     const Case one = drawn_cases(1, 1 + draw % 3, kSeed + draw).front();
-    if (one.shape.ranks() > kMostRanks) continue;
+    if (one.shape.ranks() > kMaxRanks) continue;
     Json scenario = scenario_of(one.shape, one.chosen);
     thin_out(scenario["workload"]);
     try {
@@ -52,19 +52,20 @@ std::vector<Json> drawn_scenarios(std::size_t wanted) {
   return scenarios;
 }
 
-void row(const Json& scenario, const measure::ExecutorFactory& executor, const char* grain) {
+void row(const Json& scenario, const measure::ExecutorFactory& executor, const char* granularity) {
   measure::StudyOptions options;
   options.make_executor = executor;
   options.trace = true;
   Json root = scenario;
-  if (grain != nullptr) root["simulation"] = {{"grain", grain}, {"periods", 3}, {"warmup", 1}};
+  if (granularity != nullptr)
+    root["simulation"] = {{"grain", granularity}, {"periods", 3}, {"warmup", 1}};
   measure::run_study(input::document_of("x.json", root), options);
 }
 
 void answer(const Json& scenario) {
   const auto document = input::document_of("x.json", scenario);
   row(scenario, run::make_model_executor, nullptr);
-  measure::explained(document, input::parse_scenario(document), {"s"}, {});
+  measure::explain_strategies(document, input::parse_scenario(document), {"s"}, {});
   tune::TuneOptions options;
   options.budget = 3;
   options.confirm = sim::make_sim_executor;

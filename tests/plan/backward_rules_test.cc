@@ -350,18 +350,18 @@ TEST(Fetches, BringEachParameterBeforeItsLayer) {
 // Gradients of a piece are there at its end, and with them their buckets.
 TEST(Pieces, OfTheBackwardPass) {
   Strategy strategy;
-  strategy.pieces = {1, 3};
+  strategy.graph_segments = {1, 3};
   const auto ready = [&] {
     return each(make_plan(layers(4), cluster_of(4, 1), strategy).buckets, &Bucket::ready);
   };
   EXPECT_EQ(ready(), (std::vector<int>{1, 1, 3, 3}));
-  strategy.pieces = {1};  // the rest is one too
+  strategy.graph_segments = {1};  // the rest is one too
   EXPECT_EQ(ready(), (std::vector<int>{1, 1, 3, 3}));
   strategy.traits.buckets.with_next = true;
   EXPECT_EQ(ready(), (std::vector<int>{1, 3, 3, 3}));
   strategy.traits.buckets.with_next = false;
   // One piece hides nothing.
-  strategy.pieces = {3};
+  strategy.graph_segments = {3};
   const Cluster cluster = cluster_of(4, 1);
   Strategy after;
   after.overlap = false;
@@ -412,33 +412,33 @@ TEST(Buffers, AreBroadcastAheadOfEachStep) {
   const Seconds without = step_time(workload, cluster, strategy);
   workload.buffer_broadcast = 0.004;
   EXPECT_NEAR(step_time(workload, cluster, strategy), without + 0.004, 1e-12);
-  EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(workload, cluster, strategy)), 0.004);
-  EXPECT_EQ(ahead_of_forward(make_plan(workload, cluster_of(1, 1), strategy)), 0);
+  EXPECT_DOUBLE_EQ(time_before_forward(make_plan(workload, cluster, strategy)), 0.004);
+  EXPECT_EQ(time_before_forward(make_plan(workload, cluster_of(1, 1), strategy)), 0);
 
   Workload accumulating = workload;
   accumulating.micro_batches = 3;
-  EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(accumulating, cluster, strategy)), 0.004);
+  EXPECT_DOUBLE_EQ(time_before_forward(make_plan(accumulating, cluster, strategy)), 0.004);
 
   Cluster costly = cluster;
   costly.device.data_parallel_overhead = 0.001;
   workload.host_gap = 0.002;  // later in the step
-  EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(workload, costly, strategy)), 0.005);
+  EXPECT_DOUBLE_EQ(time_before_forward(make_plan(workload, costly, strategy)), 0.005);
 
   Strategy local = local_strategy(4);
-  EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(workload, costly, local)), 4 * 0.001);
+  EXPECT_DOUBLE_EQ(time_before_forward(make_plan(workload, costly, local)), 4 * 0.001);
   // As a hook of DDP's it leaves that to DDP, and averages the parameters alone, as one.
   local.local_sgd.warmup_gradients = true;
   workload.buffers = {tensor_of("mean", {10})};
   for (const int subgroup : {1, 2}) {
     local.local_sgd.subgroup = subgroup;
     const Plan plan = make_plan(workload, costly, local);
-    EXPECT_DOUBLE_EQ(ahead_of_forward(plan), 4 * 0.005) << subgroup;
+    EXPECT_DOUBLE_EQ(time_before_forward(plan), 4 * 0.005) << subgroup;
     EXPECT_EQ(plan.buckets.back().elements, 4000) << subgroup;
   }
   local.traits.broadcast_buffers = false;
-  EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(workload, costly, local)), 4 * 0.001);
+  EXPECT_DOUBLE_EQ(time_before_forward(make_plan(workload, costly, local)), 4 * 0.001);
   strategy.traits.broadcast_buffers = false;
-  EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(workload, costly, strategy)), 0.001);
+  EXPECT_DOUBLE_EQ(time_before_forward(make_plan(workload, costly, strategy)), 0.001);
 }
 
 }  // namespace

@@ -257,9 +257,10 @@ TEST(CrossStep, ModelAndSimulationAgree) {
     for (Strategy strategy : crossing_strategies(random)) {
       strategy.streams = 1;
       const Seconds model = modelled(workload, cluster, strategy).step_time;
-      for (const auto grain : {Simulation::Grain::kMerged, Simulation::Grain::kStep}) {
+      for (const auto granularity :
+           {Simulation::Granularity::kMerged, Simulation::Granularity::kStep}) {
         Simulation simulation;
-        simulation.grain = grain;
+        simulation.granularity = granularity;
         const auto sim = sim::make_sim_executor({cluster, simulation, 1});
         EXPECT_NEAR(measured(workload, cluster, strategy, *sim, 3).step_time / model, 1, 1e-3);
       }

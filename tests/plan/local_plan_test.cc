@@ -108,7 +108,7 @@ TEST(LocalPlan, BlocksOfRanksTakeTheStepsOfTheirSpeed) {
     // Gradients are summed when the slower ranks have theirs.
     Cluster alike = cluster;
     alike.speeds.clear();
-    Workload slower = stretched(bare(), 2);
+    Workload slower = scale_computation(bare(), 2);
     EXPECT_NEAR(period_of(make_plan(bare(), cluster, Strategy{}), cluster, simulated),
                 period_of(make_plan(slower, alike, Strategy{}), alike, simulated), 1e-12);
   }

@@ -36,8 +36,8 @@ TEST(Figures, BarsEndAtTheStepTime) {
   for (int round = 0; round < 500; ++round) {
     measure::Metrics metrics;
     metrics.compute = dice.between(0, 1000) * 1e-3;
-    metrics.handling = dice.between(0, 200) * 1e-3;
-    metrics.step_time = metrics.compute + metrics.handling + dice.between(1, 1000) * 1e-3;
+    metrics.comm_overhead = dice.between(0, 200) * 1e-3;
+    metrics.step_time = metrics.compute + metrics.comm_overhead + dice.between(1, 1000) * 1e-3;
     metrics.communication = dice.between(0, 2000) * 1e-3;
     const auto figure = step_bars({{"one", metrics}});
     double end = 0;

@@ -65,7 +65,7 @@ TEST(HtmlPage, CarriesTheAnswersJson) {
   const auto report = test::dgc_report();
   const Answer answer = answer_of(report);
   EXPECT_EQ(data_of(html_page(answer, "1.2.3")),
-            Json::parse(printed(answer, Format::kJson, "1.2.3")));
+            Json::parse(format_answer(answer, Format::kJson, "1.2.3")));
 }
 
 TEST(HtmlPage, EveryIdIsGivenOnceAndEveryLinkLeadsToOne) {

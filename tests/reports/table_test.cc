@@ -24,18 +24,18 @@ TEST(Screen, WidthIsWhatATerminalShows) {
 }
 
 TEST(Screen, ProseIsBrokenAtBlanks) {
-  EXPECT_EQ(wrapped("one two three", 0), Lines{"one two three"});
-  EXPECT_EQ(wrapped("one two three", 13), Lines{"one two three"});
-  EXPECT_EQ(wrapped("one two three", 12), (Lines{"one two", "three"}));
-  EXPECT_EQ(wrapped("- one two three", 9, 2), (Lines{"- one two", "  three"}));
-  EXPECT_EQ(wrapped("a  bb  cc", 6), (Lines{"a  bb", "cc"}));
-  EXPECT_EQ(wrapped("gains 80 % of it", 9), (Lines{"gains", "80 % of", "it"}));
+  EXPECT_EQ(wrap("one two three", 0), Lines{"one two three"});
+  EXPECT_EQ(wrap("one two three", 13), Lines{"one two three"});
+  EXPECT_EQ(wrap("one two three", 12), (Lines{"one two", "three"}));
+  EXPECT_EQ(wrap("- one two three", 9, 2), (Lines{"- one two", "  three"}));
+  EXPECT_EQ(wrap("a  bb  cc", 6), (Lines{"a  bb", "cc"}));
+  EXPECT_EQ(wrap("gains 80 % of it", 9), (Lines{"gains", "80 % of", "it"}));
 }
 
 TEST(Screen, AWordThatIsWiderIsBrokenAtASign) {
-  EXPECT_EQ(wrapped("attention/weights.of", 13), (Lines{"attention/", "weights.of"}));
-  EXPECT_EQ(wrapped("abcdefgh", 3), (Lines{"abc", "def", "gh"}));
-  EXPECT_EQ(wrapped("\u7b56\u7565\u7b56", 5), (Lines{"\u7b56\u7565", "\u7b56"}));
+  EXPECT_EQ(wrap("attention/weights.of", 13), (Lines{"attention/", "weights.of"}));
+  EXPECT_EQ(wrap("abcdefgh", 3), (Lines{"abc", "def", "gh"}));
+  EXPECT_EQ(wrap("\u7b56\u7565\u7b56", 5), (Lines{"\u7b56\u7565", "\u7b56"}));
 }
 
 TEST(Screen, LabelledLinesGoOnBelowTheirText) {
@@ -57,7 +57,7 @@ TEST(Screen, WrappingKeepsEveryLetter) {
     for (std::size_t i = random(60); i > 0; --i) text += letters[random(9)];
     const std::size_t width = 6 + random(30), indent = random(3);
     std::string joined;
-    for (const auto& line : wrapped(text, width, indent)) {
+    for (const auto& line : wrap(text, width, indent)) {
       EXPECT_LE(display_width(line), width) << "'" << text << "'";
       joined += line;
     }
@@ -187,10 +187,11 @@ TEST(Grid, MarkdownSignsAreLiteral) {
 using enum Kind;
 
 Table steps() {
-  Table table{columns(both("name", "name"), both("step\ntime", "step_time_s", kSeconds),
-                      both("80 %\ninterval", "step_time_*_s", kSeconds),
-                      both("use", "published/use", kText, 0, Column::kAll, Column::kNoJson),
-                      shown("sure", kShare), kept("bytes", Column::kJson))};
+  Table table{columns(table_column("name", "name"),
+                      table_column("step\ntime", "step_time_s", kSeconds),
+                      table_column("80 %\ninterval", "step_time_*_s", kSeconds),
+                      table_column("use", "published/use", kText, 0, Column::kAll, Column::kNoJson),
+                      page_column("sure", kShare), data_column("bytes", Column::kJson))};
   table.add("a", 0.5, measure::Interval{0.25, 1}, Cell(), 12.5, 7);
   return table;
 }
@@ -223,7 +224,7 @@ TEST(Columns, ASparseColumnStandsWhereALineHasAValue) {
 }
 
 TEST(Columns, WhatIsNotKnownIsLeftOutOrNull) {
-  Table table{columns(both("a", "a", kFlag), both("b", "b", kCount))};
+  Table table{columns(table_column("a", "a", kFlag), table_column("b", "b", kCount))};
   table.add(or_null(std::optional<bool>()), std::optional<double>());
   table.add(show_as(true, "equal"), 12345);
   EXPECT_EQ(json_of(table).dump(), R"([{"a":null},{"a":true,"b":12345}])");
@@ -232,7 +233,7 @@ TEST(Columns, WhatIsNotKnownIsLeftOutOrNull) {
 }
 
 TEST(Columns, ALineIsAsWideAsItsTable) {
-  Table table{columns(both("a", "a"), both("b", "b"))};
+  Table table{columns(table_column("a", "a"), table_column("b", "b"))};
   EXPECT_THROW(table.add("one"), std::logic_error);
 }
 

@@ -107,9 +107,9 @@ TEST(JobsOverProcesses, ACrashNamesItsPiece) {
 }
 
 TEST(JobsOverProcesses, OnePieceApartNamesItsFailure) {
-  EXPECT_EQ(run_apart("it", [] { return std::string("done"); }), "done");
+  EXPECT_EQ(run_in_process("it", [] { return std::string("done"); }), "done");
   const auto told = [](const std::function<std::string()>& work) {
-    return machine_error([&] { run_apart("it", work); });
+    return machine_error([&] { run_in_process("it", work); });
   };
   EXPECT_EQ(told([]() -> std::string { throw InputError("wrong"); }), "it: wrong");
   EXPECT_EQ(told([]() -> std::string { ::_exit(7); }),

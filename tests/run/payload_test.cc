@@ -24,8 +24,8 @@ TEST(Payload, NumbersKeepTheirFormat) {
   for (const DType format : {DType::kFp32, DType::kFp64, DType::kFp16, DType::kBf16}) {
     std::vector<std::byte> bytes(values.size() * index(size_of(format)));
     std::vector<float> back(values.size());
-    write_as(format, values.data(), static_cast<std::int64_t>(values.size()), bytes.data());
-    read_as(format, bytes.data(), static_cast<std::int64_t>(values.size()), back.data());
+    encode_numbers(format, values.data(), static_cast<std::int64_t>(values.size()), bytes.data());
+    decode_numbers(format, bytes.data(), static_cast<std::int64_t>(values.size()), back.data());
     for (std::size_t i = 0; i + 1 < values.size(); ++i) EXPECT_EQ(back[i], values[i]);
     const bool half = size_of(format) == 2;
     EXPECT_NEAR(back.back(), values.back(), half ? 1e-5 : 0);
@@ -65,7 +65,7 @@ void expect_own_parts(const plan::Plan& plan, const Workload& workload) {
       const Payload payload(plan, static_cast<int>(b), rank, workload);
       const auto& all = payload.collectives();
       ASSERT_EQ(all.at(0).kind, collective::CollectiveKind::kReduceScatter);
-      const auto scattered = collective::place_in(all[0].groups, rank);
+      const auto scattered = collective::find_place(all[0].groups, rank);
       ASSERT_TRUE(scattered);
       ASSERT_EQ(all.at(1).kind, collective::CollectiveKind::kAllReduce);
       EXPECT_EQ(payload.place(1), scattered->member * all[1].elements * all[1].unit)
@@ -99,11 +99,11 @@ TEST(Payload, SumsRoundInTheBucketsFormat) {
   std::vector<std::byte> b(2);
   const float large = 256;
   const float small = 1;  // half of the last place of 256 in bfloat16: rounds to even
-  write_as(DType::kBf16, &large, 1, a.data());
-  write_as(DType::kBf16, &small, 1, b.data());
+  encode_numbers(DType::kBf16, &large, 1, a.data());
+  encode_numbers(DType::kBf16, &small, 1, b.data());
   payload.add(a.data(), std::array{b.data()}, 2);
   float sum = 0;
-  read_as(DType::kBf16, a.data(), 1, &sum);
+  decode_numbers(DType::kBf16, a.data(), 1, &sum);
   EXPECT_EQ(sum, 256);
 }
 

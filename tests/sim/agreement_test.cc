@@ -22,9 +22,9 @@ struct Times {
 };
 
 Times times_of(const Cluster& cluster, const plan::Plan& plan) {
-  return {modelled(cluster, plan), simulated(cluster, plan, Grain::kMerged),
-          simulated(cluster, plan, Grain::kMerged, false),
-          simulated(cluster, plan, Grain::kStep, false)};
+  return {modelled(cluster, plan), simulated(cluster, plan, Granularity::kMerged),
+          simulated(cluster, plan, Granularity::kMerged, false),
+          simulated(cluster, plan, Granularity::kStep, false)};
 }
 
 double apart(Seconds a, Seconds b) { return 100 * std::fabs(a / b - 1); }
@@ -225,7 +225,7 @@ TEST(OneTierGroups, AmongLeadersModelAndStepAgree) {
                                         << ", " << elements << " elements");
         EXPECT_NEAR(times.merged, times.model, 0.01 * times.model);
         EXPECT_NEAR(times.step, times.model, 0.01 * times.model);
-        EXPECT_NEAR(simulated(cluster, plan, Grain::kStep), times.step, 1e-9 * times.step);
+        EXPECT_NEAR(simulated(cluster, plan, Granularity::kStep), times.step, 1e-9 * times.step);
       }
     }
   }

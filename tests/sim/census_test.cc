@@ -23,14 +23,14 @@
 namespace syncline::sim {
 namespace {
 
-constexpr int kMostRanks = 32;
+constexpr int kMaxRanks = 32;
 
-Seconds step_time(const Json& root, const std::string& grain) {
+Seconds step_time(const Json& root, const std::string& granularity) {
   measure::StudyOptions options;
-  options.executor = grain.empty() ? "model" : "sim";
-  options.make_executor = grain.empty() ? run::make_model_executor : make_sim_executor;
+  options.executor = granularity.empty() ? "model" : "sim";
+  options.make_executor = granularity.empty() ? run::make_model_executor : make_sim_executor;
   Json grained = root;
-  grained["simulation"]["grain"] = grain.empty() ? "merged" : grain;
+  grained["simulation"]["grain"] = granularity.empty() ? "merged" : granularity;
   return measure::run_study(input::document_from_text("census.json", grained.dump()), options)
       .rows[0]
       .metrics.step_time;
@@ -48,7 +48,7 @@ struct Difference {
 Difference difference_at(std::uint64_t seed) {
   Difference difference;
   difference.seed = seed;
-  difference.scenario = test::random_small_scenario(seed, kMostRanks);
+  difference.scenario = test::random_small_scenario(seed, kMaxRanks);
   difference.model = step_time(difference.scenario, "");
   difference.merged = 100 * (difference.model / step_time(difference.scenario, "merged") - 1);
   difference.step = 100 * (difference.model / step_time(difference.scenario, "step") - 1);
@@ -59,9 +59,9 @@ Difference difference_at(std::uint64_t seed) {
 using Side = double Difference::*;
 
 // What is below a share of all, by size and not by sign.
-double percentile(const std::vector<Difference>& all, Side grain, double share) {
+double percentile(const std::vector<Difference>& all, Side granularity, double share) {
   std::vector<double> sizes;
-  for (const auto& each : all) sizes.push_back(std::fabs(each.*grain));
+  for (const auto& each : all) sizes.push_back(std::fabs(each.*granularity));
   std::ranges::sort(sizes);
   const auto place = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sizes.size())));
   return sizes[std::max<std::size_t>(1, place) - 1];
@@ -69,9 +69,9 @@ double percentile(const std::vector<Difference>& all, Side grain, double share) 
 
 void print_percentiles(const std::string& name, const std::vector<Difference>& all) {
   std::printf("%-34s %5zu", name.c_str(), all.size());
-  for (const Side grain : {&Difference::merged, &Difference::step}) {
+  for (const Side granularity : {&Difference::merged, &Difference::step}) {
     for (const double share : {0.5, 0.9, 0.99, 1.0}) {
-      std::printf(" %7.3f", percentile(all, grain, share));
+      std::printf(" %7.3f", percentile(all, granularity, share));
     }
   }
   std::printf("\n");
@@ -104,15 +104,15 @@ std::vector<std::string> traits_of(const Json& scenario) {
   return traits;
 }
 
-void print_worst(std::vector<Difference> all, Side grain, const char* name) {
+void print_worst(std::vector<Difference> all, Side granularity, const char* name) {
   constexpr std::size_t kListed = 30;
   std::ranges::sort(all, std::greater{},
-                    [&](const Difference& each) { return std::fabs(each.*grain); });
+                    [&](const Difference& each) { return std::fabs(each.*granularity); });
   all.resize(std::min(all.size(), kListed));
   std::printf("\nfarthest from %s:\n", name);
   for (const auto& each : all) {
     const Json& cluster = each.scenario["cluster"];
-    std::printf("%+8.2f %% seed %-5llu %8.3f ms %dx%d", each.*grain,
+    std::printf("%+8.2f %% seed %-5llu %8.3f ms %dx%d", each.*granularity,
                 static_cast<unsigned long long>(each.seed), each.model * 1e3,
                 cluster["nodes"].get<int>(), cluster["gpus_per_node"].get<int>());
     for (const auto& trait : traits_of(each.scenario)) std::printf(", %s", trait.c_str());
@@ -123,7 +123,7 @@ void print_worst(std::vector<Difference> all, Side grain, const char* name) {
 void print_census(const std::vector<Difference>& all) {
   std::printf("%-34s %5s %31s %31s\n%-34s %5s", "the model's difference, %", "", "from merged",
               "from message by message", "", "cases");
-  for (int grain = 0; grain < 2; ++grain)
+  for (int granularity = 0; granularity < 2; ++granularity)
     std::printf(" %7s %7s %7s %7s", "p50", "p90", "p99", "worst");
   std::printf("\n");
   print_percentiles("all", all);

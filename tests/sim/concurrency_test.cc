@@ -19,8 +19,8 @@ enum class Way { kModel, kMerged, kStep };
 std::unique_ptr<run::Executor> executor_of(Way way, const Cluster& cluster) {
   run::ExecutorSettings settings{cluster, {}, 1};
   if (way == Way::kModel) return run::make_model_executor(settings);
-  settings.simulation.grain =
-      way == Way::kStep ? Simulation::Grain::kStep : Simulation::Grain::kMerged;
+  settings.simulation.granularity =
+      way == Way::kStep ? Simulation::Granularity::kStep : Simulation::Granularity::kMerged;
   return make_sim_executor(settings);
 }
 

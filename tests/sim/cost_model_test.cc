@@ -26,8 +26,9 @@ TEST(CostModelInTime, AloneModelAndSimulationTakeTheCostModelsTime) {
         const plan::Plan plan = plan_of(cluster.ranks(), {{1, c}});
         const Seconds cost_model = collective::NcclCostModel(cluster).time(c)->time;
         EXPECT_NEAR(modelled(cluster, plan) / cost_model, 1, 1e-9);
-        EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged, false) / cost_model, 1, 2e-4) << bytes;
-        EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged) / cost_model, 1, 2e-4) << bytes;
+        EXPECT_NEAR(simulated(cluster, plan, Granularity::kMerged, false) / cost_model, 1, 2e-4)
+            << bytes;
+        EXPECT_NEAR(simulated(cluster, plan, Granularity::kMerged) / cost_model, 1, 2e-4) << bytes;
       }
     }
   }
@@ -40,8 +41,8 @@ TEST(CostModelInTime, FasterThanTheLinks) {
     cluster.cost_model = [](const collective::Collective&) { return CollectiveTime{.time = 1e-3}; };
     const plan::Plan plan = all_reduce_plan(cluster.ranks(), "ring", elements);
     EXPECT_NEAR(modelled(cluster, plan), 1e-3, 1e-9);
-    EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged), 1e-3, 1e-9);
-    EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged, false), 1e-3, 1e-9);
+    EXPECT_NEAR(simulated(cluster, plan, Granularity::kMerged), 1e-3, 1e-9);
+    EXPECT_NEAR(simulated(cluster, plan, Granularity::kMerged, false), 1e-3, 1e-9);
   }
 }
 
@@ -59,7 +60,7 @@ TEST(CostModelInTime, TwoStreamsShareTheLinks) {
     const plan::Plan plan = plan_of(4, {{1, ring}, {2, ring}});
     const Seconds wanted = factor <= 1 ? 2 * factor * transfer : (factor + 1) * transfer;
     EXPECT_NEAR(modelled(cluster, plan) / wanted, 1, 1e-6) << factor;
-    EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged) / wanted, 1, 1e-3) << factor;
+    EXPECT_NEAR(simulated(cluster, plan, Granularity::kMerged) / wanted, 1, 1e-3) << factor;
   }
 }
 

@@ -24,8 +24,8 @@ plan::Plan rings(int ranks, const collective::Groups& groups, std::int64_t eleme
 // In closed form and in both grains.
 void expect_time(const Cluster& cluster, const plan::Plan& plan, Seconds expected) {
   EXPECT_NEAR(modelled(cluster, plan), expected, 1e-9 * expected);
-  EXPECT_NEAR(simulated(cluster, plan, Grain::kStep), expected, 1e-4 * expected);
-  EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged), expected, 1e-4 * expected);
+  EXPECT_NEAR(simulated(cluster, plan, Granularity::kStep), expected, 1e-4 * expected);
+  EXPECT_NEAR(simulated(cluster, plan, Granularity::kMerged), expected, 1e-4 * expected);
 }
 
 // A job alone on a balanced fabric has the network of its tiers: the same bits.
@@ -84,12 +84,12 @@ TEST(Oversubscription, OfARingIsUpToThePlacement) {
   const Seconds alone = modelled(flat_cluster(16), plan);
   const fabric::Topology topology = leaves(16, 4, 4);
   EXPECT_NEAR(modelled(on_fabric(flat_cluster(16), topology), plan), alone, 1e-9 * alone);
-  const Cluster spread = on_fabric(flat_cluster(16), topology,
-                                   fabric::placed(topology, 16, fabric::Placement::kSpread, 1));
+  const Cluster spread = on_fabric(
+      flat_cluster(16), topology, fabric::place_nodes(topology, 16, fabric::Placement::kSpread, 1));
   const double rounds = 30;
   const Seconds expected = rounds * (20e-6 + 4 * 4.0 * kLarge / 16 / kNodePort);
   EXPECT_NEAR(modelled(spread, plan), expected, 1e-6 * expected);
-  EXPECT_NEAR(simulated(spread, plan, Grain::kStep), expected, 1e-3 * expected);
+  EXPECT_NEAR(simulated(spread, plan, Granularity::kStep), expected, 1e-3 * expected);
 }
 
 // Eight rings side by side, one a GPU's NIC: on rails of their own they meet nobody inside a block,
@@ -101,8 +101,8 @@ TEST(Rails, CostNothingToCollectivesThatKeepToThem) {
   const plan::Plan plan = rings(tiers.ranks(), by_gpu);
   const Cluster narrow = on_fabric(tiers, leaves(8, 8, 1000, gpus));
   EXPECT_NEAR(modelled(narrow, plan), modelled(tiers, plan), 1e-9 * modelled(tiers, plan));
-  EXPECT_NEAR(simulated(narrow, plan, Grain::kStep), simulated(tiers, plan, Grain::kStep),
-              1e-6 * modelled(tiers, plan));
+  EXPECT_NEAR(simulated(narrow, plan, Granularity::kStep),
+              simulated(tiers, plan, Granularity::kStep), 1e-6 * modelled(tiers, plan));
   // One of the rings alone has one NIC, a quarter of the node's port.
   collective::Groups single = by_gpu;
   single.count = 1;
@@ -123,8 +123,8 @@ TEST(Rails, AllNicsOfANodeCarryWhateverTheGpusAreThatShareThem) {
       const plan::Plan plan = rings(32, groups);
       const Seconds expected = modelled(tiers, plan);
       EXPECT_NEAR(modelled(cluster, plan), expected, 1e-3 * expected) << nics;
-      EXPECT_NEAR(simulated(cluster, plan, Grain::kStep), simulated(tiers, plan, Grain::kStep),
-                  1e-3 * expected)
+      EXPECT_NEAR(simulated(cluster, plan, Granularity::kStep),
+                  simulated(tiers, plan, Granularity::kStep), 1e-3 * expected)
           << nics;
     }
   }
@@ -138,8 +138,8 @@ TEST(Torus, ARingHasNoContention) {
   EXPECT_NEAR(modelled(cluster, plan), modelled(flat, plan), 1e-9 * modelled(flat, plan));
   // Scattered, messages of several pairs share links.
   const fabric::Topology topology = fabric::torus(sizes, kNodePort);
-  const Cluster scattered =
-      on_fabric(flat, topology, fabric::placed(topology, 32, fabric::Placement::kScattered, 1));
+  const Cluster scattered = on_fabric(
+      flat, topology, fabric::place_nodes(topology, 32, fabric::Placement::kScattered, 1));
   EXPECT_GT(modelled(scattered, plan), 1.9 * modelled(flat, plan));
 }
 
@@ -152,7 +152,7 @@ TEST(Spine, IsSharedMaxMin) {
   const Seconds alone = modelled(cluster, plan_of(8, {{1, pair(0)}}));
   const plan::Plan both = plan_of(8, {{1, pair(0)}, {2, pair(1)}});
   EXPECT_NEAR(modelled(cluster, both) / alone, 2, 0.01);
-  EXPECT_NEAR(simulated(cluster, both, Grain::kStep) / alone, 2, 0.01);
+  EXPECT_NEAR(simulated(cluster, both, Granularity::kStep) / alone, 2, 0.01);
 }
 
 // Steps of two jobs that only communicate, on these nodes of a fabric, together over alone. The
@@ -173,7 +173,7 @@ std::pair<double, double> slowdowns(fabric::Topology topology, const std::vector
   const auto& ends = outcome.others.at(0);
   const auto steps = static_cast<double>(ends.size());
   const auto alone = [](const run::Beside& one) {
-    return simulated(one.cluster, one.plan, Grain::kMerged, false);
+    return simulated(one.cluster, one.plan, Granularity::kMerged, false);
   };
   return {outcome.timeline.period_ends.back() / kPeriods / alone(job(first)),
           ends.back() / steps / alone(job(second))};
@@ -237,7 +237,7 @@ FabricCase random_case(std::uint64_t seed) {
   if (seed % 4 == 0) topology.hop = 2e-6;
   const auto how = static_cast<fabric::Placement>(random.below(3));
   FabricCase made{
-      tiers, on_fabric(tiers, topology, fabric::placed(topology, nodes, how, seed)), {}, {}};
+      tiers, on_fabric(tiers, topology, fabric::place_nodes(topology, nodes, how, seed)), {}, {}};
   const int ranks = tiers.ranks();
   const auto& algorithm = collective::algorithms()[random.below(collective::algorithms().size())];
   const auto kind = collective::kAllCollectiveKinds[random.below(5)];
@@ -285,10 +285,10 @@ TEST(RandomFabrics, TheModelAgreesWithEveryMessageSimulated) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     const FabricCase each = random_case(seed);
     const Seconds model = modelled(each.cluster, each.plan);
-    stepped.add(model, simulated(each.cluster, each.plan, Grain::kStep), each.words);
-    merged.add(model, simulated(each.cluster, each.plan, Grain::kMerged, false), each.words);
-    on_tiers.add(modelled(each.tiers, each.plan), simulated(each.tiers, each.plan, Grain::kStep),
-                 each.words);
+    stepped.add(model, simulated(each.cluster, each.plan, Granularity::kStep), each.words);
+    merged.add(model, simulated(each.cluster, each.plan, Granularity::kMerged, false), each.words);
+    on_tiers.add(modelled(each.tiers, each.plan),
+                 simulated(each.tiers, each.plan, Granularity::kStep), each.words);
   }
   stepped.print("message by message");
   merged.print("merged");

@@ -47,8 +47,8 @@ plan::Plan random_plan(test::RandomCollectives& random, const Cluster& cluster, 
 }
 
 // Of so many cases, within a share of the time.
-void expect_folded_alike(unsigned seed, int cases, Grain grain, double within) {
-  const bool step_by_step = grain == Grain::kStep;
+void expect_folded_alike(unsigned seed, int cases, Granularity granularity, double within) {
+  const bool step_by_step = granularity == Granularity::kStep;
   test::RandomCollectives random(seed);
   for (int i = 0; i < cases; ++i) {
     const Cluster cluster = random.cluster(6, 4);
@@ -56,15 +56,15 @@ void expect_folded_alike(unsigned seed, int cases, Grain grain, double within) {
     if (!step_by_step) {
       ASSERT_FALSE(plan::overlaps(plan));
     }
-    const Seconds each = simulated(cluster, plan, grain, false);
-    EXPECT_NEAR(simulated(cluster, plan, grain), each, within * each)
+    const Seconds each = simulated(cluster, plan, granularity, false);
+    EXPECT_NEAR(simulated(cluster, plan, granularity), each, within * each)
         << std::get<collective::Collective>(plan.ops.front().work).algorithm->name << " and "
         << plan.ops.size() - 1 << " more on " << cluster.nodes << " x " << cluster.gpus_per_node;
   }
 }
 
 TEST(Fold, CollectivesOneAfterTheOtherTakeAsLong) {
-  expect_folded_alike(3, 60, Grain::kMerged, kSimGrid);
+  expect_folded_alike(3, 60, Granularity::kMerged, kSimGrid);
 }
 
 // Rings and halvings that overlap fold by links of one kind each (fold.h).
@@ -74,8 +74,8 @@ TEST(Fold, RingsThatOverlapTakeAsLong) {
     const plan::Plan plan = plan_of(
         16, {{1, all_reduce(16, algorithm, 4'000'000)}, {2, all_reduce(16, algorithm, 1'500'000)}});
     ASSERT_TRUE(plan::overlaps(plan));
-    const Seconds each = simulated(cluster, plan, Grain::kMerged, false);
-    EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged), each, 1e-5 * each) << algorithm;
+    const Seconds each = simulated(cluster, plan, Granularity::kMerged, false);
+    EXPECT_NEAR(simulated(cluster, plan, Granularity::kMerged), each, 1e-5 * each) << algorithm;
   }
 }
 
@@ -90,15 +90,15 @@ TEST(Fold, OneRouteClaimsALinkForAllOfItsKind) {
 }
 
 // Every message of ranks that are alike, once or each.
-TEST(Fold, StepByStepTakesAsLong) { expect_folded_alike(5, 200, Grain::kStep, 1e-9); }
+TEST(Fold, StepByStepTakesAsLong) { expect_folded_alike(5, 200, Granularity::kStep, 1e-9); }
 
 // Alone on the network, a collective takes as long each time: the first time tells.
 TEST(Fold, ACollectiveThatIsRepeatedTakesAsLong) {
   const Cluster cluster = two_tier_cluster(3, 2);
   const auto tree = all_reduce(6, "double_binary_tree", 1'000'001);
-  const Seconds once = simulated(cluster, plan_of(6, {{1, tree}}), Grain::kStep);
+  const Seconds once = simulated(cluster, plan_of(6, {{1, tree}}), Granularity::kStep);
   const plan::Plan thrice = plan_of(6, {{1, tree}, {1, tree}, {1, tree}});
-  EXPECT_NEAR(simulated(cluster, thrice, Grain::kStep), 3 * once, 1e-9 * once);
+  EXPECT_NEAR(simulated(cluster, thrice, Granularity::kStep), 3 * once, 1e-9 * once);
 }
 
 }  // namespace

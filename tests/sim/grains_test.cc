@@ -33,7 +33,7 @@ TEST(Grains, ManyMessagesIntoOnePort) {
       const Cluster cluster = cluster_of_tiers(nodes, gpus, links(5, 1000), links(20, 1));
       const plan::Plan plan = all_reduce_plan(nodes * gpus, "to_one", 467720);
       const Seconds model = modelled(cluster, plan);
-      EXPECT_NEAR(simulated(cluster, plan, Grain::kStep, false) / model, 1, 1e-6)
+      EXPECT_NEAR(simulated(cluster, plan, Granularity::kStep, false) / model, 1, 1e-6)
           << nodes << " x " << gpus;
     }
   }
@@ -44,8 +44,8 @@ TEST(Grains, FoldedFlowsShareALinkInProportion) {
   for (const int gpus : {2, 3, 8}) {
     const Cluster cluster = cluster_of_tiers(5, gpus, links(1, 40), links(20, 25));
     const plan::Plan plan = all_reduce_plan(5 * gpus, "to_one", 5000000);
-    const Seconds unfolded = simulated(cluster, plan, Grain::kMerged, false);
-    EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged) / unfolded, 1, 1e-6) << gpus;
+    const Seconds unfolded = simulated(cluster, plan, Granularity::kMerged, false);
+    EXPECT_NEAR(simulated(cluster, plan, Granularity::kMerged) / unfolded, 1, 1e-6) << gpus;
     EXPECT_NEAR(modelled(cluster, plan) / unfolded, 1, 1e-6) << gpus;
   }
 }
@@ -56,22 +56,24 @@ TEST(Grains, RoundsOverlapWhereSomeRanksAreFaster) {
   const Cluster halves = cluster_of_tiers(12, 2, links(5, 50), links(20, 1));
   const plan::Plan halving = all_reduce_plan(24, "halving_doubling", 9034598);
   const Seconds model = modelled(halves, halving);
-  EXPECT_NEAR(simulated(halves, halving, Grain::kMerged) / model, 1, 1e-6);
-  EXPECT_NEAR(simulated(halves, halving, Grain::kStep, false) / model, 1, 1e-4);
+  EXPECT_NEAR(simulated(halves, halving, Granularity::kMerged) / model, 1, 1e-6);
+  EXPECT_NEAR(simulated(halves, halving, Granularity::kStep, false) / model, 1, 1e-4);
 
   // Equal latencies hide nothing: the links differ.
   const Cluster alike = cluster_of_tiers(12, 2, links(20, 50), links(20, 1));
-  EXPECT_NEAR(simulated(alike, halving, Grain::kStep, false) / modelled(alike, halving), 1, 1e-3);
+  EXPECT_NEAR(simulated(alike, halving, Granularity::kStep, false) / modelled(alike, halving), 1,
+              1e-3);
 
   const Cluster trees = cluster_of_tiers(5, 6, links(20, 50), links(1, 1));
   const plan::Plan tree = all_reduce_plan(30, "double_binary_tree", 28526);
-  EXPECT_NEAR(simulated(trees, tree, Grain::kStep, false) / modelled(trees, tree), 1, 0.11);
+  EXPECT_NEAR(simulated(trees, tree, Granularity::kStep, false) / modelled(trees, tree), 1, 0.11);
 
   const Cluster nodes = cluster_of_tiers(3, 2, links(10, 1000), links(20, 1));
   const plan::Plan leaders =
       plan_of(6, {{1, collective_of(collective::CollectiveKind::kReduce, "ring",
                                     collective::block_groups(6, 3), 1000)}});
-  EXPECT_NEAR(simulated(nodes, leaders, Grain::kStep, false) / modelled(nodes, leaders), 1, 1e-4);
+  EXPECT_NEAR(simulated(nodes, leaders, Granularity::kStep, false) / modelled(nodes, leaders), 1,
+              1e-4);
 }
 
 // What shares a link has as much of it as its messages are many: a stage of messages across the
@@ -86,9 +88,9 @@ TEST(Grains, LinksAreSharedByMessages) {
       const plan::Plan plan =
           plan_of(16, {{1, all_reduce(16, one, 1000000)}, {2, all_reduce(16, other, elements)}});
       const Seconds model = modelled(cluster, plan);
-      EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged, false) / model, 1, 0.01)
+      EXPECT_NEAR(simulated(cluster, plan, Granularity::kMerged, false) / model, 1, 0.01)
           << one << " beside " << other << " of " << elements;
-      EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged) / model, 1, 0.01)
+      EXPECT_NEAR(simulated(cluster, plan, Granularity::kMerged) / model, 1, 0.01)
           << one << " beside " << other << " of " << elements;
     }
   }
@@ -101,7 +103,7 @@ TEST(Grains, ThousandsOfRanksShareTheirHeaviestLinks) {
     const int ranks = cluster.ranks();
     const plan::Plan plan = plan_of(ranks, {{1, all_reduce(ranks, algorithm, 2000000)},
                                             {2, all_reduce(ranks, algorithm, 500000)}});
-    EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged) / modelled(cluster, plan), 1, 0.02)
+    EXPECT_NEAR(simulated(cluster, plan, Granularity::kMerged) / modelled(cluster, plan), 1, 0.02)
         << algorithm;
   }
 }

@@ -174,17 +174,17 @@ Prepare loaded(const std::string& file) {
 // What Syncline says, message by message and in closed form.
 void expect_same(const char* what, const Prepare& prepare, const fabric::Topology& topology,
                  fabric::Placement how, double model_tolerance) {
-  const std::vector<int> places = fabric::placed(topology, topology.all_nodes(), how, 7);
+  const std::vector<int> places = fabric::place_nodes(topology, topology.all_nodes(), how, 7);
   const int ranks = static_cast<int>(places.size());
   Cluster cluster = flat_cluster(ranks);
   cluster.tiers[0].latency = 0;
   cluster = on_fabric(cluster, topology, places);
   const plan::Plan plan = all_reduce_plan(ranks, "ring", kRingElements);
-  const Seconds step = simulated(cluster, plan, Grain::kStep);
+  const Seconds step = simulated(cluster, plan, Granularity::kStep);
   const Seconds model = modelled(cluster, plan);
   // SimGrid has one engine a process.
   const Seconds s4u =
-      std::stod(run::run_apart(
+      std::stod(run::run_in_process(
           "s4u", [&] { return std::to_string(1e6 * all_reduce_on(prepare, places)); })) /
       1e6;
   const Seconds alone = 2.0 * (ranks - 1) / ranks * 4 * kRingElements / kNodePort;

@@ -15,10 +15,10 @@ inline constexpr BytesPerSecond kNodePort = 1.25e9;  // of plans.h's clusters
 // A cluster on the first nodes of a fabric, or on those named.
 inline Cluster on_fabric(Cluster cluster, fabric::Topology topology, std::vector<int> nodes = {}) {
   if (nodes.empty()) {
-    nodes = fabric::placed(topology, cluster.nodes, fabric::Placement::kPacked, 1);
+    nodes = fabric::place_nodes(topology, cluster.nodes, fabric::Placement::kPacked, 1);
   }
   topology.nodes = std::move(nodes);
-  if (!topology.hashed) topology = fabric::pooled(topology);
+  if (!topology.hashed) topology = fabric::merge_pools(topology);
   cluster.topology = std::make_shared<const fabric::Topology>(std::move(topology));
   return cluster;
 }

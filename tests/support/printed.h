@@ -9,22 +9,22 @@ namespace syncline::test {
 
 template <typename Said>
 std::string table_of(const Said& said) {
-  return reports::printed(reports::answer_of(said), reports::Format::kTable, "");
+  return reports::format_answer(reports::answer_of(said), reports::Format::kTable, "");
 }
 
 template <typename Said>
 std::string markdown_of(const Said& said) {
-  return reports::printed(reports::answer_of(said), reports::Format::kMarkdown, "");
+  return reports::format_answer(reports::answer_of(said), reports::Format::kMarkdown, "");
 }
 
 template <typename Said>
 std::string csv_of(const Said& said) {
-  return reports::printed(reports::answer_of(said), reports::Format::kCsv, "");
+  return reports::format_answer(reports::answer_of(said), reports::Format::kCsv, "");
 }
 
 template <typename Said>
 std::string json_of(const Said& said) {
-  return reports::printed(reports::answer_of(said), reports::Format::kJson, "");
+  return reports::format_answer(reports::answer_of(said), reports::Format::kJson, "");
 }
 
 }  // namespace syncline::test

@@ -55,7 +55,7 @@ class RandomCollectives {
     tier.bandwidth = bandwidth;
     if (number(1, 4) == 1) tier.oversubscription = number(2, 4);
     if (number(1, 4) == 1) tier.flow_cap = bandwidth / number(2, 4);
-    if (number(1, 6) == 1) tier.sends = number(1, 6) / 3.0;
+    if (number(1, 6) == 1) tier.upload_ratio = number(1, 6) / 3.0;
     cluster.tiers.push_back(tier);
   }
 

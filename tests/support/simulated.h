@@ -8,16 +8,16 @@
 
 namespace syncline {
 
-using Grain = Simulation::Grain;
+using Granularity = Simulation::Granularity;
 
 inline Seconds modelled(const Cluster& cluster, const plan::Plan& plan) {
   return time_of(*run::make_model_executor({cluster, {}, 1}), plan);
 }
 
-inline Seconds simulated(const Cluster& cluster, const plan::Plan& plan, Grain grain,
+inline Seconds simulated(const Cluster& cluster, const plan::Plan& plan, Granularity granularity,
                          bool fold = true) {
   run::ExecutorSettings settings{cluster, {}, 1};
-  settings.simulation.grain = grain;
+  settings.simulation.granularity = granularity;
   settings.simulation.fold = fold;
   return time_of(*sim::make_sim_executor(settings), plan);
 }

@@ -172,7 +172,7 @@ class StrategyPairs {
   // With each further setting that is still unseen beside one of these, as long as all is valid.
   std::set<Index> widened(std::set<Index> chosen) {
     if (possible(chosen)) {
-      for (Index more = 0; more < settings_.size() && chosen.size() < kMostSettings; ++more) {
+      for (Index more = 0; more < settings_.size() && chosen.size() < kMaxSettings; ++more) {
         if (!free(chosen, more) || !adds_pairs(chosen, more)) continue;
         std::set<Index> wider = chosen;
         wider.insert(more);
@@ -192,7 +192,7 @@ class StrategyPairs {
         chosen, [&](Index each) { return covered_.count(std::minmax(each, more)) > 0; });
   }
 
-  static constexpr std::size_t kMostSettings = 10;
+  static constexpr std::size_t kMaxSettings = 10;
   Json base_;
   std::vector<Setting> settings_;
   std::vector<Index> enabling_;

@@ -38,7 +38,7 @@ class UnfoldedCost {
   }
 
   const std::vector<Stage>& stages() const { return stages_; }
-  double sent(int rank) const { return sent_[index(rank)]; }
+  double payloads_sent(int rank) const { return sent_[index(rank)]; }
 
   // The longest chain of messages, every rank by itself (critical_path.h).
   std::vector<Seconds> latencies(double bytes) const {

@@ -32,8 +32,8 @@ class Watcher {
   // connections takes longer to read than a port is open where many have ended lately.
   void watch() {
     while (!done_) {
-      constexpr int kMost = 512;
-      for (int fd = 0; fd < kMost && !done_; ++fd) look_at(fd);
+      constexpr int kMax = 512;
+      for (int fd = 0; fd < kMax && !done_; ++fd) look_at(fd);
     }
   }
 

@@ -23,7 +23,7 @@ LIMITS = {
     "blocks with 'of which', 'whose' or 'in which'": (0.2, 1.3),
     "sentences of more than 25 words, in percent": (1, None),
     "names in backquotes that no code has": (0, None),
-    "functions named by a participle": (75, None),
+    "functions named by a participle": (0, None),
 }
 VERB_FIRST, *_ = LIMITS
 

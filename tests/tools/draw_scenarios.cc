@@ -16,7 +16,7 @@
 namespace syncline {
 namespace {
 
-constexpr int kMostRanks = 24;
+constexpr int kMaxRanks = 24;
 
 // A product with bias and activation ahead of what computes each gradient.
 Json operators_of(const Json& tensors) {
@@ -86,14 +86,14 @@ int draw(const std::vector<std::string>& words) {
   }
   if (what == "random") {
     for (std::uint64_t seed = 1; seed <= count; ++seed)
-      print(test::random_small_scenario(seed, kMostRanks));
+      print(test::random_small_scenario(seed, kMaxRanks));
     return 0;
   }
   if (what == "frameworks") {
     const std::vector<std::string> names{"pytorch",    "megatron", "deepspeed", "fsdp",
                                          "hf_trainer", "horovod",  "paddle",    "mindspore"};
     for (std::uint64_t seed = 1; seed <= count; ++seed)
-      print(test::random_framework_scenario(seed, names[seed % names.size()], kMostRanks));
+      print(test::random_framework_scenario(seed, names[seed % names.size()], kMaxRanks));
     return 0;
   }
   std::cerr << "random COUNT, frameworks COUNT or pairs\n";

@@ -11,7 +11,7 @@ headers with one name, and headers that open with more than five lines are over 
 
 A type is a class, struct, union or enum with a name and a body in a .h file, nested ones too; aliases
 and forward declarations do not count. A room is a folder, below core, catalogue, formats and studies a folder of its own. A rule that
-excludes a knob is a `Conflict{...}` or a row of the table of knobs that `.brings(...)` others.
+excludes a knob is a `Conflict{...}` or a row of the table of knobs that `.enable(...)` others.
 """
 import argparse
 import ast
@@ -37,7 +37,7 @@ _SCOPE = re.compile(r"\b(?:namespace|class|struct|union|enum|extern)\b(?![^{]*\)
 _NAME = re.compile(r"(~?\w+|operator\W+)\s*\(")
 _TYPE = re.compile(r"\b(?:enum(?:\s+class)?|class|struct|union)\s+(?:[\w()]+\s+)?\w[\w:]*\s*"
                    r"(?:final\s*)?(?::[^{};()]*)?\{")
-_EXCLUSION = re.compile(r"\bConflict\{\s*[^\s}]|\)\s*\.brings\(")
+_EXCLUSION = re.compile(r"\bConflict\{\s*[^\s}]|\)\s*\.enable\(")
 
 
 def blank(match):

@@ -27,8 +27,8 @@ class Measure(unittest.TestCase):
         self.assertEqual(measure.exclusions_of("""
             std::optional<Conflict> of() { return Conflict{"streams", "one stream"}; }
             knob("rule", &Fusion::rule, words(), "How.")
-                .brings({{"index", {"ends"}}}),
-            knob("overlap", &S::overlap, yes_or_no(), "Whether.").brings({{true, {"streams"}}}),
+                .enable({{"index", {"ends"}}}),
+            knob("overlap", &S::overlap, yes_or_no(), "Whether.").enable({{true, {"streams"}}}),
             struct Conflict { int key; };
             Knob brings(std::vector<Brings> rows) && { return Conflict{}; }
             // Conflict{"comment", ""}"""), 3)

@@ -126,7 +126,7 @@ TEST_F(JournalTest, GoesOnWithOneFromBeforeChecksums) {
   write_text(path_, without_sums(text_of(path_)));
   for (std::size_t entries : {3u, 4u}) {
     Journal journal(path_, header());
-    EXPECT_TRUE(journal.unchecked());
+    EXPECT_TRUE(journal.lacks_checksums());
     ASSERT_EQ(journal.entries().size(), entries);
     EXPECT_EQ(journal.entries().back(), entry(static_cast<int>(entries) - 1));
     if (entries == 3) journal.append(entry(3));

@@ -73,7 +73,7 @@ LiveObjective sleeping_machine(milliseconds nap, const std::string& notes) {
   const auto truth = [](const Candidate& candidate) {
     return step_time(small_trace(), candidate, kTruth);
   };
-  return watched(emulated_objective(truth, 0.02), watch);
+  return watch_objective(emulated_objective(truth, 0.02), watch);
 }
 
 LiveTuning tune_with(const std::string& path, milliseconds nap, const std::string& notes,

@@ -112,7 +112,7 @@ TEST(NextMeasurement, LogsNarrowAsPromised) {
   for (const Log& log : logs()) {
     const Scenario before = test::parsed(gpt2_on(log.cluster));
     const auto calibration = calibrate::calibration_of(
-        calibrate::tables_in(
+        calibrate::read_tables(
             {std::string(SYNCLINE_SOURCE_DIR "/scenarios/measured/nccl-tests/") + log.file}),
         {}, "log");
     Json cluster = calibration.cluster;
@@ -126,8 +126,8 @@ TEST(NextMeasurement, LogsNarrowAsPromised) {
     const auto interval =
         measure::interval_of(said, measure::Uncertainties(before).sensitivity(strategy));
     const auto promised = measure::interval_of(
-        said,
-        measure::Uncertainties(before, fit_errors_by(Probe::kLogs, {})).sensitivity(strategy));
+        said, measure::Uncertainties(before, remaining_fit_errors(Probe::kLogs, {}))
+                  .sensitivity(strategy));
     const auto got = measure::interval_of(
         told, measure::Uncertainties(after).sensitivity(after.strategies.front()));
     count += 1;
@@ -190,9 +190,9 @@ TEST(NextMeasurement, LogsAreNotAskedForTwice) {
   const Json sheet = network("v100-sxm-32gb", 4, 8, 1200, 25, 1, 25, "tcp");
   EXPECT_EQ(next_on(sheet)->what, Probe::kLogs);
   Json calibrated = calibrate::calibration_of(
-                        calibrate::tables_in({std::string(SYNCLINE_SOURCE_DIR) +
-                                              "/scenarios/measured/nccl-tests/"
-                                              "2080ti-10gbe-tcp_allreduce_default_n008x4.txt"}),
+                        calibrate::read_tables({std::string(SYNCLINE_SOURCE_DIR) +
+                                                "/scenarios/measured/nccl-tests/"
+                                                "2080ti-10gbe-tcp_allreduce_default_n008x4.txt"}),
                         {}, "log")
                         .cluster;
   calibrated["device"] = sheet["device"];

@@ -126,7 +126,7 @@ TEST(Schemes, AdviceFits) {
   for (const double gigabytes : {8.0, 12.0, 22.0, 80.0}) {
     const input::Document document = job_by(kDdp, gigabytes);
     const measure::Explanation explanation =
-        measure::explained(document, input::parse_scenario(document), {"own"}, {});
+        measure::explain_strategies(document, input::parse_scenario(document), {"own"}, {});
     for (const measure::Advice& advice : explanation.strategies.front().advice) {
       EXPECT_TRUE(measure::memory_of(explanation.scenario, advice.strategy).fits())
           << advice.change;

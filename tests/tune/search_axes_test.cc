@@ -104,11 +104,12 @@ TEST(SearchAxes, BoundsAreBoundsAndEveryCandidateReadsBack) {
     auto choices = rule_choices(all.search, configuration);
     if (auto choice = explicit_choice(configuration)) choices.push_back(std::move(*choice));
     for (const auto& choice : choices) {
-      Strategy candidate = fused(strategy, choice.fusion);
+      Strategy candidate = apply_fusion(strategy, choice.fusion);
       candidate.name = fusion_words(candidate.fusion) + ", " +
                        input::configuration_words(strategy, all.scenario.strategies.front());
       const Seconds step = model.step_time(candidate);
-      ASSERT_LE(configuration.bound(group_ends(configuration, choice.fusion)), step * (1 + 1e-9))
+      ASSERT_LE(configuration.lower_bound(group_ends(configuration, choice.fusion)),
+                step * (1 + 1e-9))
           << candidate.name;
       if (++count % 7 > 0) continue;
       input::Document again = searched("{}");

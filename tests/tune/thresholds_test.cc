@@ -66,7 +66,7 @@ TEST(Thresholds, CountsEndWithOneBucket) {
   EXPECT_EQ(distinct.size(), found.size());
 }
 
-// Beyond kMostExact gradients the list grows as the logarithm of their number, and no size is
+// Beyond kMaxExact gradients the list grows as the logarithm of their number, and no size is
 // further than a percent from one that makes the same buckets as one on the list.
 TEST(Thresholds, OfManyGradientsSizesAPercentApart) {
   std::mt19937 random(3);

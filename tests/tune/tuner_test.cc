@@ -165,7 +165,7 @@ TEST(Tuner, BoundsAreBoundsAndExactConfigurationsAreExact) {
       SCOPED_TRACE(input::configuration_words(own, scenario.strategies.front()) + " " +
                    fusion_words(own.fusion));
       const Seconds step = model.step_time(own);
-      const Seconds bound = configuration.bound(group_ends(configuration, choice.fusion));
+      const Seconds bound = configuration.lower_bound(group_ends(configuration, choice.fusion));
       ASSERT_LE(bound, step * (1 + 1e-9));
       if (!configuration.exact() || choice.kind == FusionKind::kRule) continue;
       ASSERT_NEAR(bound / step, 1, 1e-9);
@@ -175,7 +175,7 @@ TEST(Tuner, BoundsAreBoundsAndExactConfigurationsAreExact) {
   EXPECT_GT(exact, 100) << "exact arms were compared";
 }
 
-// A model of more than kMostExact gradients: what is known of buckets' costs is known by size.
+// A model of more than kMaxExact gradients: what is known of buckets' costs is known by size.
 Scenario scenario_of_many(int gradients) {
   std::mt19937 random(7);
   input::Document document = small_document("{}");
@@ -203,9 +203,9 @@ TEST(Tuner, BoundsOfManyGradientsAreBoundsAndClose) {
     const auto choices = rule_choices(search, configuration);
     ASSERT_GT(choices.size(), 300u);
     for (std::size_t i = 0; i < choices.size(); i += 11) {
-      const Strategy candidate = fused(strategy, choices[i].fusion);
+      const Strategy candidate = apply_fusion(strategy, choices[i].fusion);
       const Seconds step = model.step_time(candidate);
-      const Seconds bound = configuration.bound(group_ends(configuration, choices[i].fusion));
+      const Seconds bound = configuration.lower_bound(group_ends(configuration, choices[i].fusion));
       ASSERT_LE(bound, step * (1 + 1e-9)) << algorithm << " " << fusion_words(candidate.fusion);
       EXPECT_GT(bound, step * 0.99) << algorithm << " " << fusion_words(candidate.fusion);
     }

@@ -138,10 +138,10 @@ TEST(Curves, AStrategyThatSometimesFailsIsNotAlwaysThere) {
 }
 
 TEST(Curves, AFilesQuantityIsAccuracyWhereItHasThat) {
-  EXPECT_EQ(quantity_in("strategy,step,loss,accuracy\nx,1,2,0.5\n"), Quantity::kAccuracy);
-  EXPECT_EQ(quantity_in("strategy,step,\"accuracy\"\r\n"), Quantity::kAccuracy);
-  EXPECT_EQ(quantity_in("strategy,step,loss\naccuracy,1,2\n"), Quantity::kLoss);
-  EXPECT_EQ(quantity_in(""), Quantity::kLoss);
+  EXPECT_EQ(find_quantity("strategy,step,loss,accuracy\nx,1,2,0.5\n"), Quantity::kAccuracy);
+  EXPECT_EQ(find_quantity("strategy,step,\"accuracy\"\r\n"), Quantity::kAccuracy);
+  EXPECT_EQ(find_quantity("strategy,step,loss\naccuracy,1,2\n"), Quantity::kLoss);
+  EXPECT_EQ(find_quantity(""), Quantity::kLoss);
 }
 
 }  // namespace

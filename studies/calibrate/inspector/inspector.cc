@@ -81,10 +81,10 @@ class Fields {
 
   double amount(const char* part, const char* key) const {
     const Line& value = at(part, key);
-    constexpr double kMost = 1e12;
+    constexpr double kMax = 1e12;
     if (value.is_number()) {
       const double number = value.get<double>();
-      if (number >= 0 && number < kMost) return number;
+      if (number >= 0 && number < kMax) return number;
     }
     throw InputError(place_ + part + "." + key + ": expected microseconds, found " + value.dump());
   }
@@ -116,9 +116,9 @@ class JoinedRanks {
   // Adds a line. Throws InputError, naming file and line.
   void add(const std::string& file, int line, std::string_view text) {
     const Fields fields(file, line, text);
-    constexpr std::int64_t kMostRanks = 1 << 16;
+    constexpr std::int64_t kMaxRanks = 1 << 16;
     const std::string id = fields.text("header", "id");
-    const auto ranks = static_cast<int>(fields.integer("header", "n_ranks", 1, kMostRanks));
+    const auto ranks = static_cast<int>(fields.integer("header", "n_ranks", 1, kMaxRanks));
     const auto rank = static_cast<int>(fields.integer("header", "rank", 0, ranks - 1));
     if (fields.has("dump_stats")) {
       auto& lost = lost_[{id, rank}];
@@ -127,11 +127,11 @@ class JoinedRanks {
     if (!fields.has("coll_perf")) return;  // single messages, or the dump itself
     const std::string name = fields.text("coll_perf", "coll");
     const std::int64_t number = fields.integer("coll_perf", "coll_sn", 0, INT64_MAX);
-    constexpr std::int64_t kMostBytes = std::int64_t{1} << 44;
-    const Bytes bytes = fields.integer("coll_perf", "coll_msg_size_bytes", 0, kMostBytes);
+    constexpr std::int64_t kMaxBytes = std::int64_t{1} << 44;
+    const Bytes bytes = fields.integer("coll_perf", "coll_msg_size_bytes", 0, kMaxBytes);
     const Seconds time = fields.amount("coll_perf", "coll_exec_time_us") * kMicrosecond;
     const std::string source = fields.text("coll_perf", "coll_timing_source");
-    const auto nodes = static_cast<int>(fields.integer("header", "nnodes", 1, kMostRanks));
+    const auto nodes = static_cast<int>(fields.integer("header", "nnodes", 1, kMaxRanks));
     if (source != "kernel_gpu") {
       ++host_timed_;
       const bool known = source == "kernel_cpu" || source == "collective_cpu";

@@ -365,11 +365,11 @@ void perform(const Call& call) {
   std::vector<float> sum(static_cast<std::size_t>(count), 0.0F);
   std::vector<float> numbers(sum.size());
   for (const auto& input : inputs) {
-    syncline::run::read_as(format, input.data(), count, numbers.data());
+    syncline::run::decode_numbers(format, input.data(), count, numbers.data());
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += numbers[i];
   }
   std::vector<std::byte> result(sent);
-  syncline::run::write_as(format, sum.data(), count, result.data());
+  syncline::run::encode_numbers(format, sum.data(), count, result.data());
   for (std::size_t m = 0; m < size; ++m) {
     if (call.kind == kReduceCall && static_cast<int>(m) != call.root) continue;
     std::memcpy(call.receives[m], result.data() + (scatters ? m * bytes : 0), bytes);

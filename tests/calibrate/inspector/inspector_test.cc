@@ -267,23 +267,23 @@ TEST(Inspector, FoldersAndPackedFilesStandBesideLogs) {
     rank % 2 == 0 ? test::write_text(name, text) : test::write_packed(name + ".gz", text);
   }
   test::write_text(folder + "/notes.txt", "not the Inspector's");
-  const auto tables = tables_in({folder});
+  const auto tables = read_tables({folder});
   ASSERT_EQ(tables.size(), 1u);
   EXPECT_EQ(tables[0].rows.size(), 8u);
   EXPECT_EQ(tables[0].source, folder);
   const LogCalibration calibration = calibration_of(tables, {}, "job");
   EXPECT_LT(calibration.in_sample, 0.05);
   EXPECT_TRUE(calibration.fitted.at(0).clean);
-  EXPECT_EQ(tables_in({folder + "@2x2"}).at(0).nodes, 2);
-  EXPECT_THROW(tables_in({folder + "@4x4"}), InputError);
+  EXPECT_EQ(read_tables({folder + "@2x2"}).at(0).nodes, 2);
+  EXPECT_THROW(read_tables({folder + "@4x4"}), InputError);
 
   const std::string packed = test::text_of(folder + "/alpha-pid1.log.gz");
   test::write_text(folder + "/alpha-pid1.log.gz", packed.substr(0, packed.size() / 2));
-  const std::string error = test::input_error([&] { tables_in({folder}); });
+  const std::string error = test::input_error([&] { read_tables({folder}); });
   EXPECT_TRUE(error.starts_with(folder + "/alpha-pid1.log.gz: ")) << error;
   const std::string empty = scratch.path("empty");
   std::filesystem::create_directory(empty);
-  EXPECT_THROW(tables_in({empty}), InputError);
+  EXPECT_THROW(read_tables({empty}), InputError);
 }
 
 TEST(Inspector, EveryInputOfTheCorpusIsReadOrRefused) {

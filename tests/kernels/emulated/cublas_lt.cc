@@ -164,7 +164,7 @@ double finished(const Product& product, cudaDataType type, double sum, std::int6
   }
   if ((bits & CUBLASLT_EPILOGUE_GELU) != 0) {
     if (keeps) put_at(type, product.aux, at, sum);
-    sum = activated(Nonlinearity::kGeluTanh, sum);
+    sum = activate(Nonlinearity::kGeluTanh, sum);
   }
   if ((bits & 8) != 0 && (*mask() & bit) == 0) sum = 0;
   if ((bits & 64) != 0) {

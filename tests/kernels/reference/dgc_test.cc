@@ -17,7 +17,7 @@ TEST(DgcStepHost, SelectsAndTakesOut) {
   Values u{1, 2, 3, 4, 5}, v{-3, 1, 3, std::nanf(""), 2};
   EXPECT_EQ(largest_magnitudes(v, 1), (std::vector<std::uint32_t>{0}));
   EXPECT_EQ(largest_magnitudes(v, 9), (std::vector<std::uint32_t>{0, 1, 2, 4}));
-  const SparseMessage message = take_out(largest_magnitudes(v, 2), u, v);
+  const SparseMessage message = extract(largest_magnitudes(v, 2), u, v);
   EXPECT_EQ(message.indices, (std::vector<std::uint32_t>{0, 2}));
   EXPECT_EQ(message.values, (Values{-3, 3}));
   EXPECT_EQ(u, (Values{0, 2, 0, 4, 5}));
@@ -33,7 +33,7 @@ TEST(DgcStepHost, AgreesWithTheCodec) {
   }
   Values residual = values, velocity(values.size());
   const compress::Encoded encoded = compress::find_codec("dgc")->encode(values, 77);
-  const SparseMessage message = take_out(largest_magnitudes(residual, 77), velocity, residual);
+  const SparseMessage message = extract(largest_magnitudes(residual, 77), velocity, residual);
   EXPECT_EQ(std::vector<std::int32_t>(message.indices.begin(), message.indices.end()),
             encoded.indices);
   EXPECT_EQ(message.values, encoded.values);

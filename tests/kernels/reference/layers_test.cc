@@ -88,11 +88,11 @@ TEST(BatchNormTwin, GradientsAreSlopes) {
 }
 
 TEST(ActivationTwin, ValuesThatAreKnown) {
-  EXPECT_EQ(activated(Nonlinearity::kRelu, -2), 0);
-  EXPECT_EQ(activated(Nonlinearity::kRelu, 3), 3);
+  EXPECT_EQ(activate(Nonlinearity::kRelu, -2), 0);
+  EXPECT_EQ(activate(Nonlinearity::kRelu, 3), 3);
   EXPECT_EQ(activation_slope(Nonlinearity::kRelu, 0), 0);
-  EXPECT_NEAR(activated(Nonlinearity::kGelu, 1), 0.8413447460685429, 1e-15);
-  EXPECT_EQ(activated(Nonlinearity::kGelu, 0), 0);
+  EXPECT_NEAR(activate(Nonlinearity::kGelu, 1), 0.8413447460685429, 1e-15);
+  EXPECT_EQ(activate(Nonlinearity::kGelu, 0), 0);
   EXPECT_EQ(activation_slope(Nonlinearity::kGelu, 0), 0.5);
 }
 
@@ -126,7 +126,7 @@ struct Network {
   std::vector<double> weights = random_values(15, 9);
 
   double loss_after(const std::vector<double>& z) {
-    for (std::size_t i = 0; i < z.size(); ++i) second.x[i] = activated(activation, z[i]);
+    for (std::size_t i = 0; i < z.size(); ++i) second.x[i] = activate(activation, z[i]);
     const auto y = linear_output(second, Nonlinearity::kNone).y;
     double loss = 0;
     for (std::size_t i = 0; i < y.size(); ++i) loss += weights[i] * y[i];
@@ -160,15 +160,15 @@ TEST(LinearLayer, GradientsAreTheSlopesOfTheForwardPass) {
 TEST(LinearLayer, GeluByTanhIsNearGelu) {
   double worst = 0;
   for (double z = -12; z <= 12; z += 1.0 / 256) {
-    worst = std::max(worst, std::fabs(activated(Nonlinearity::kGelu, z) -
-                                      activated(Nonlinearity::kGeluTanh, z)));
+    worst = std::max(
+        worst, std::fabs(activate(Nonlinearity::kGelu, z) - activate(Nonlinearity::kGeluTanh, z)));
   }
   EXPECT_LT(worst, 5e-4);
   EXPECT_GT(worst, 1e-4);
-  EXPECT_EQ(activated(Nonlinearity::kGeluTanh, 0), 0);
+  EXPECT_EQ(activate(Nonlinearity::kGeluTanh, 0), 0);
   EXPECT_EQ(activation_slope(Nonlinearity::kGeluTanh, 0), 0.5);
   // 1/2 (1 + tanh(sqrt(2 / pi) * 1.044715)), by hand.
-  EXPECT_NEAR(activated(Nonlinearity::kGeluTanh, 1), 0.8411919906082768, 1e-12);
+  EXPECT_NEAR(activate(Nonlinearity::kGeluTanh, 1), 0.8411919906082768, 1e-12);
 }
 
 }  // namespace

@@ -220,10 +220,10 @@ TEST(Svg, NothingToDrawIsStillAPicture) {
 TEST(Escape, CountsLetters) { EXPECT_EQ(letters_of("\xc3\xa4\xc3\xb6"), 2U); }
 
 TEST(Escape, ReplacesWhatIsNoText) {
-  EXPECT_EQ(escaped("a\xff<"), "a\xef\xbf\xbd&lt;");
-  EXPECT_EQ(escaped("a\nb"), "a b");
-  EXPECT_EQ(escaped("a\nb", "\n"), "a\nb");
-  EXPECT_EQ(escaped("\xef\xbf\xbf"), "\xef\xbf\xbd");
+  EXPECT_EQ(escape("a\xff<"), "a\xef\xbf\xbd&lt;");
+  EXPECT_EQ(escape("a\nb"), "a b");
+  EXPECT_EQ(escape("a\nb", "\n"), "a\nb");
+  EXPECT_EQ(escape("\xef\xbf\xbf"), "\xef\xbf\xbd");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "studies/rows/company.h"
+#include "studies/rows/fabric_jobs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -49,7 +49,7 @@ struct Guest {
     here.cluster = cluster;
     cache = std::make_shared<collective::CostCache>(cluster);
     Evaluated evaluated =
-        evaluate_strategy(here, *strategy, *run::model_executor_on(cache), *cache);
+        evaluate_strategy(here, *strategy, *run::make_cached_executor(cache), *cache);
     step = evaluated.metrics.step_time;
     plan = std::move(evaluated.plan);
     const collective::Network network(cluster);
@@ -121,8 +121,8 @@ std::vector<Guest> settled_guests(const Scenario& scenario, const Strategy& stra
     guest.cost();
     guest.alone = guest.step;
   }
-  constexpr int kMostRounds = 8;
-  for (int round = 0; round < kMostRounds && another_round(guests); ++round) {
+  constexpr int kMaxRounds = 8;
+  for (int round = 0; round < kMaxRounds && another_round(guests); ++round) {
   }
   return guests;
 }
@@ -140,14 +140,14 @@ void add_coolers(const Scenario& scenario, const Strategy& strategy, Seconds ste
     if (cooled < kLittle * step) hot.cooler.emplace_back(words, cooled);
   };
   fabric::Topology packed = given;
-  packed.nodes = fabric::placed(given, scenario.cluster.nodes, fabric::Placement::kPacked, 1);
+  packed.nodes = fabric::place_nodes(given, scenario.cluster.nodes, fabric::Placement::kPacked, 1);
   // If other jobs share the fabric, neighbouring nodes may be theirs.
   if (packed.nodes != given.nodes && !given.shared)
     add("nodes side by side (placement: packed)", packed);
   if (given.hashed) {
     fabric::Topology even = given;
     even.hashed = false;
-    add("flows spread evenly (routing: even)", fabric::pooled(even));
+    add("flows spread evenly (routing: even)", fabric::merge_pools(even));
   }
   fabric::Topology faster = given;
   fabric::weaken(faster, hot.sort, 2);
@@ -195,13 +195,13 @@ std::vector<LinkUse> link_use(const plan::Plan& plan, const collective::Network&
 
 void find_hot_links(Together& together) {
   constexpr std::size_t kShown = 3;
-  auto& hot = together.company.hot;
+  auto& hot = together.fabric_jobs.hot;
   hot.clear();
   const std::vector<fabric::FabricLink>& links = together.fabric->links;
   for (std::size_t link = 0; link < links.size(); ++link) {
     double load = 0;
     for (std::size_t job = 0; job < together.bytes.size(); ++job) {
-      const Company::Job& each = together.company.jobs[job];
+      const FabricJobs::Job& each = together.fabric_jobs.jobs[job];
       load += together.bytes[job][link] / std::fmax(each.alone, each.together);
     }
     if (load > 0) hot.emplace_back(together.fabric->name(links[link]), load / links[link].capacity);
@@ -215,7 +215,7 @@ Together together(const Scenario& scenario, const Strategy& strategy) {
   Together out;
   out.fabric = scenario.cluster.topology;
   for (Guest& guest : guests) {
-    out.company.jobs.push_back({guest.scenario->name, guest.alone, guest.step});
+    out.fabric_jobs.jobs.push_back({guest.scenario->name, guest.alone, guest.step});
     out.bytes.push_back(std::move(guest.bytes));
     if (&guest == &guests.front()) continue;
     out.others.push_back({std::move(guest.plan), guest.scenario->cluster, guest.scenario->seed});
@@ -244,8 +244,8 @@ Scenario beside_others(Scenario scenario) {
   return scenario;
 }
 
-std::optional<HotLink> hot_link_of(const Evaluated& evaluated, const Scenario& scenario,
-                                   const Strategy& strategy, collective::CostCache& cache) {
+std::optional<HotLink> find_hot_link(const Evaluated& evaluated, const Scenario& scenario,
+                                     const Strategy& strategy, collective::CostCache& cache) {
   if (scenario.cluster.topology == nullptr) return std::nullopt;
   const collective::Network network(scenario.cluster);
   const std::vector<LinkUse> use = link_use(evaluated.plan, network, cache);
@@ -277,7 +277,7 @@ std::vector<LinkWork> hottest_links(const plan::Plan& plan, const Cluster& clust
     if (busy(id) > 0) hot.push_back(id);
   }
   std::ranges::stable_sort(hot, [&](int a, int b) { return busy(a) > busy(b); });
-  hot.resize(std::min(hot.size(), kMostLinksTraced));
+  hot.resize(std::min(hot.size(), kMaxLinksTraced));
   std::vector<LinkWork> links;
   for (const int id : hot) {
     links.push_back(
@@ -316,7 +316,7 @@ std::vector<SwitchLoad> switch_loads(const Evaluated& evaluated, const Cluster& 
     Seconds& in = switches[link->to][link->sort].in;
     in = std::max(in, busy);
   }
-  const std::size_t together = (switches.size() + kMostSwitchesShown - 1) / kMostSwitchesShown;
+  const std::size_t together = (switches.size() + kMaxSwitchesShown - 1) / kMaxSwitchesShown;
   std::vector<SwitchLoad> loads;
   for (auto next = switches.begin(); next != switches.end();) {
     const auto name = [&] { return cluster.topology->switches[index(next->first)].name; };

@@ -10,7 +10,7 @@ namespace syncline {
 
 // Returns the whole text as a number; nullopt if it is anything else.
 template <typename Number>
-std::optional<Number> number_in(std::string_view text) {
+std::optional<Number> parse_number(std::string_view text) {
   Number value = 0;
   const char* end = text.data() + text.size();
   const auto read = std::from_chars(text.data(), end, value);

@@ -1,5 +1,5 @@
 // Jobs that share a fabric: exact cases of max-min shares, and where nothing is shared.
-#include "studies/rows/company.h"
+#include "studies/rows/fabric_jobs.h"
 
 #include <gtest/gtest.h>
 
@@ -26,58 +26,62 @@ Scenario job_on(fabric::Topology topology, const std::vector<int>& nodes, Second
 // Two rounds of half of the payload over half a port.
 constexpr Seconds kAlone = 4.0 * (1 << 24) / (kNodePort / 2);
 
-Company company_of(Scenario first, std::vector<Scenario> others) {
+FabricJobs fabric_jobs_of(Scenario first, std::vector<Scenario> others) {
   first.others = std::move(others);
-  return together(first, first.strategies.front()).company;
+  return together(first, first.strategies.front()).fabric_jobs;
 }
 
 // Two leaves of four nodes, whose trunk is half a node's port.
 fabric::Topology narrow() { return leaves(8, 4, 8); }
 
-TEST(Company, EqualJobsHaveHalfOfASpineEach) {
-  const Company company = company_of(job_on(narrow(), {0, 4}), {job_on(narrow(), {1, 5})});
-  ASSERT_EQ(company.jobs.size(), 2U);
-  for (const Company::Job& job : company.jobs) {
+TEST(FabricJobs, EqualJobsHaveHalfOfASpineEach) {
+  const FabricJobs fabric_jobs =
+      fabric_jobs_of(job_on(narrow(), {0, 4}), {job_on(narrow(), {1, 5})});
+  ASSERT_EQ(fabric_jobs.jobs.size(), 2U);
+  for (const FabricJobs::Job& job : fabric_jobs.jobs) {
     EXPECT_NEAR(job.alone, kAlone, 1e-9 * kAlone);
     EXPECT_NEAR(job.together, 2 * kAlone, 2e-9 * kAlone);
   }
-  ASSERT_FALSE(company.hot.empty());
-  EXPECT_NE(company.hot.front().first.find("spine"), std::string::npos);
-  EXPECT_NEAR(company.hot.front().second, 1, 1e-9);
-  const Company three =
-      company_of(job_on(narrow(), {0, 4}), {job_on(narrow(), {1, 5}), job_on(narrow(), {2, 6})});
-  for (const Company::Job& job : three.jobs) EXPECT_NEAR(job.together, 3 * kAlone, 1e-8 * kAlone);
+  ASSERT_FALSE(fabric_jobs.hot.empty());
+  EXPECT_NE(fabric_jobs.hot.front().first.find("spine"), std::string::npos);
+  EXPECT_NEAR(fabric_jobs.hot.front().second, 1, 1e-9);
+  const FabricJobs three = fabric_jobs_of(job_on(narrow(), {0, 4}),
+                                          {job_on(narrow(), {1, 5}), job_on(narrow(), {2, 6})});
+  for (const FabricJobs::Job& job : three.jobs)
+    EXPECT_NEAR(job.together, 3 * kAlone, 1e-8 * kAlone);
 }
 
-TEST(Company, NobodySlowsJobsOnOtherLinks) {
+TEST(FabricJobs, NobodySlowsJobsOnOtherLinks) {
   for (const std::vector<int>& nodes : {std::vector<int>{1, 2}, {5, 7}}) {
-    const Company company = company_of(job_on(narrow(), {0, 4}), {job_on(narrow(), nodes)});
-    for (const Company::Job& job : company.jobs) EXPECT_EQ(job.together, job.alone);
+    const FabricJobs fabric_jobs =
+        fabric_jobs_of(job_on(narrow(), {0, 4}), {job_on(narrow(), nodes)});
+    for (const FabricJobs::Job& job : fabric_jobs.jobs) EXPECT_EQ(job.together, job.alone);
   }
   // On a torus of one dimension, a ring of neighbours each.
   const fabric::Topology torus = fabric::torus({8}, kNodePort / 4);
-  const Company company = company_of(job_on(torus, {0, 1}), {job_on(torus, {4, 5})});
-  for (const Company::Job& job : company.jobs) EXPECT_EQ(job.together, job.alone);
+  const FabricJobs fabric_jobs = fabric_jobs_of(job_on(torus, {0, 1}), {job_on(torus, {4, 5})});
+  for (const FabricJobs::Job& job : fabric_jobs.jobs) EXPECT_EQ(job.together, job.alone);
 }
 
 // Max-min is by message: two of a job have twice what another's only one has.
-TEST(Company, SharesAreByMessage) {
-  const Company company = company_of(job_on(narrow(), {0, 4, 1, 5}), {job_on(narrow(), {2, 6})});
-  EXPECT_NEAR(company.jobs[0].together / company.jobs[0].alone, 1.5, 1e-6);
-  EXPECT_NEAR(company.jobs[1].together / company.jobs[1].alone, 3, 1e-6);
+TEST(FabricJobs, SharesAreByMessage) {
+  const FabricJobs fabric_jobs =
+      fabric_jobs_of(job_on(narrow(), {0, 4, 1, 5}), {job_on(narrow(), {2, 6})});
+  EXPECT_NEAR(fabric_jobs.jobs[0].together / fabric_jobs.jobs[0].alone, 1.5, 1e-6);
+  EXPECT_NEAR(fabric_jobs.jobs[1].together / fabric_jobs.jobs[1].alone, 3, 1e-6);
 }
 
 // A job that hardly communicates takes what it sends, and no more.
-TEST(Company, ARareJobTakesItsMean) {
-  const Company company =
-      company_of(job_on(narrow(), {0, 4}), {job_on(narrow(), {1, 5}, 18 * kAlone)});
+TEST(FabricJobs, ARareJobTakesItsMean) {
+  const FabricJobs fabric_jobs =
+      fabric_jobs_of(job_on(narrow(), {0, 4}), {job_on(narrow(), {1, 5}, 18 * kAlone)});
   // It meets a busy link each time, so it sends for twice as long: 2 of 20, at half of the spine.
-  EXPECT_NEAR(company.jobs[1].together, 20 * kAlone, 1e-3 * kAlone);
-  EXPECT_NEAR(company.jobs[0].together, kAlone / (1 - 0.5 * 2 / 20), 1e-3 * kAlone);
+  EXPECT_NEAR(fabric_jobs.jobs[1].together, 20 * kAlone, 1e-3 * kAlone);
+  EXPECT_NEAR(fabric_jobs.jobs[0].together, kAlone / (1 - 0.5 * 2 / 20), 1e-3 * kAlone);
 }
 
 // A calibration's times are those of a job alone.
-TEST(Company, SlowsCalibratedCollectives) {
+TEST(FabricJobs, SlowsCalibratedCollectives) {
   const auto calibrated = [](const std::vector<int>& nodes) {
     Scenario scenario = job_on(narrow(), nodes);
     scenario.cluster.cost_model = [](const collective::Collective& asked) {
@@ -86,33 +90,34 @@ TEST(Company, SlowsCalibratedCollectives) {
     };
     return scenario;
   };
-  const Company company = company_of(calibrated({0, 4}), {calibrated({1, 5})});
-  for (const Company::Job& job : company.jobs) {
+  const FabricJobs fabric_jobs = fabric_jobs_of(calibrated({0, 4}), {calibrated({1, 5})});
+  for (const FabricJobs::Job& job : fabric_jobs.jobs) {
     EXPECT_NEAR(job.alone, kAlone, 1e-9 * kAlone);
     EXPECT_NEAR(job.together, 2 * kAlone, 1e-3 * kAlone);
   }
 }
 
 // What no job alone can fill, several may.
-TEST(Company, FillsLinksThatEachAloneCouldNot) {
+TEST(FabricJobs, FillsLinksThatEachAloneCouldNot) {
   // Two of four nodes have room on a trunk of two ports; with the other two they do not.
   const fabric::Topology half = leaves(8, 4, 2);
-  const Company company = company_of(job_on(half, {0, 4, 1, 5}), {job_on(half, {2, 6, 3, 7})});
-  for (const Company::Job& job : company.jobs) {
+  const FabricJobs fabric_jobs =
+      fabric_jobs_of(job_on(half, {0, 4, 1, 5}), {job_on(half, {2, 6, 3, 7})});
+  for (const FabricJobs::Job& job : fabric_jobs.jobs) {
     EXPECT_NEAR(job.together / job.alone, 2, 1e-6);
   }
 }
 
 // What a search goes by: the baseline's own step, and links that it leaves alone as others load
 // them.
-TEST(Company, ASearchHasWhatTheOthersLeave) {
+TEST(FabricJobs, ASearchHasWhatTheOthersLeave) {
   Scenario first = job_on(narrow(), {0, 4});
   first.others = {job_on(narrow(), {1, 5})};
-  const Company company = together(first, first.strategies.front()).company;
+  const FabricJobs fabric_jobs = together(first, first.strategies.front()).fabric_jobs;
   const Scenario left = beside_others(first);
   EXPECT_TRUE(left.others.empty());
   const Seconds step = test::step_time(left, left.strategies.front());
-  EXPECT_NEAR(step, company.jobs[0].together, 1e-9 * step);
+  EXPECT_NEAR(step, fabric_jobs.jobs[0].together, 1e-9 * step);
   // Neighbours at one leaf send nothing up; who did would have half of what the others load.
   Scenario inside = job_on(narrow(), {2, 3});
   inside.others = {job_on(narrow(), {1, 5})};
@@ -128,7 +133,7 @@ TEST(Company, ASearchHasWhatTheOthersLeave) {
 }
 
 // A job beside itself: rows are steps under load, and so is what they are compared with.
-TEST(Company, RowsAreStepsBesideTheOthers) {
+TEST(FabricJobs, RowsAreStepsBesideTheOthers) {
   const test::Scratch scratch;
   test::write_text(scratch.path("job.json"), R"json({
     "name": "job",
@@ -147,20 +152,20 @@ TEST(Company, RowsAreStepsBesideTheOthers) {
         test::studied(document, simulated ? sim::make_sim_executor : run::make_model_executor).rows;
     ASSERT_EQ(rows.size(), 2U);
     for (const Row& row : rows) {
-      ASSERT_EQ(row.company.jobs.size(), 2U);
-      EXPECT_EQ(row.metrics.step_time, row.company.jobs[0].together);
-      EXPECT_GT(row.metrics.step_time, 1.2 * row.company.jobs[0].alone);
+      ASSERT_EQ(row.fabric_jobs.jobs.size(), 2U);
+      EXPECT_EQ(row.metrics.step_time, row.fabric_jobs.jobs[0].together);
+      EXPECT_GT(row.metrics.step_time, 1.2 * row.fabric_jobs.jobs[0].alone);
       EXPECT_LE(row.metrics.lower_bound, row.metrics.step_time);
       EXPECT_LT(row.step.low, row.metrics.step_time);
       EXPECT_EQ(row.speedup, rows[0].metrics.step_time / row.metrics.step_time);
       const Row travelled = row_from_bytes(row_bytes(row));
-      EXPECT_EQ(travelled.company.jobs[1].name, "job");
-      EXPECT_EQ(travelled.company.jobs[1].together, row.company.jobs[1].together);
-      EXPECT_EQ(travelled.company.hot, row.company.hot);
+      EXPECT_EQ(travelled.fabric_jobs.jobs[1].name, "job");
+      EXPECT_EQ(travelled.fabric_jobs.jobs[1].together, row.fabric_jobs.jobs[1].together);
+      EXPECT_EQ(travelled.fabric_jobs.hot, row.fabric_jobs.hot);
       EXPECT_EQ(travelled.executor, row.executor);
     }
     // Equal jobs with equal strategies are slowed alike.
-    const auto& both = rows[0].company.jobs;
+    const auto& both = rows[0].fabric_jobs.jobs;
     EXPECT_NEAR(both[1].together, both[0].together, 1e-3 * both[0].together);
   }
 }

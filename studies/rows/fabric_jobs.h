@@ -30,7 +30,7 @@ std::vector<LinkUse> link_use(const plan::Plan& plan, const collective::Network&
 struct Together {
   Cluster cluster;                                 // links have the bandwidth that the others leave
   std::shared_ptr<const fabric::Topology> fabric;  // links have their full bandwidth
-  Company company;
+  FabricJobs fabric_jobs;
   std::shared_ptr<collective::CostCache> cache;  // costs on `cluster`
   std::vector<run::Beside> others;               // the other jobs, for an executor that runs them
   std::vector<std::vector<double>> bytes;        // per step, by job and link of the fabric
@@ -61,11 +61,11 @@ struct HotLink {
 
 // Returns the hot link of an evaluation; nullopt without a fabric, or if a port is as busy as any
 // of its links. `cache`: costs in this scenario.
-std::optional<HotLink> hot_link_of(const Evaluated& evaluated, const Scenario& scenario,
-                                   const Strategy& strategy, collective::CostCache& cache);
+std::optional<HotLink> find_hot_link(const Evaluated& evaluated, const Scenario& scenario,
+                                     const Strategy& strategy, collective::CostCache& cache);
 
 // Most links of the fabric that hottest_links returns.
-inline constexpr std::size_t kMostLinksTraced = 4;
+inline constexpr std::size_t kMaxLinksTraced = 4;
 std::vector<LinkWork> hottest_links(const plan::Plan& plan, const Cluster& cluster,
                                     collective::CostCache& cache);
 
@@ -78,7 +78,7 @@ struct SwitchLoad {
 };
 
 // Most names that switch_loads returns: the fabric's links with traffic, by switch and kind.
-inline constexpr std::size_t kMostSwitchesShown = 60;
+inline constexpr std::size_t kMaxSwitchesShown = 60;
 std::vector<SwitchLoad> switch_loads(const Evaluated& evaluated, const Cluster& cluster,
                                      collective::CostCache& cache);
 
