@@ -37,8 +37,10 @@ std::vector<std::string> key_list_names();
 // Returns true if a value turns its key's effect off: false, 0, 1, "none" and the like.
 bool says_off(const Json& value);
 
-// Returns the keys in `config` that change a step and that no reader evaluates: "a, b".
-std::string list_ignored_keys(const Json& config, const KeyList& list);
+// Returns the keys in `config` that change a step and that no reader evaluates: "a, b". Each has
+// `place` in front of it.
+std::string list_ignored_keys(const Json& config, const KeyList& list,
+                              const std::string& place = "");
 
 // Ends the reading of a configuration by its list of keys. Ignores kHarmless keys, notes kMatters
 // keys in one sentence, and refuses keys that the framework does not have.
