@@ -41,6 +41,9 @@ struct TableFile {
 constexpr const char* kLogSet = "nccl-tests";
 // The same logs, predicted from the data sheets of their machines.
 constexpr const char* kNetworkSet = "networks";
+// Which of two settings is faster, and the memory of a GPU: answers of their own.
+constexpr const char* kPairSet = "pairs";
+constexpr const char* kMemorySet = "memory";
 // Results of `syncline validate`: on CPUs, and on GPUs next to the tables of published/gpu.
 constexpr const char* kLiveSets[] = {"live", "gpu"};
 
@@ -103,6 +106,7 @@ std::vector<TableFile> chosen(std::vector<TableFile> files, const std::vector<st
   for (const auto& file : files) {
     if (known.empty() || known.back() != file.set) known.push_back(file.set);
   }
+  known.insert(known.end(), {kPairSet, kMemorySet});
   for (const auto& set : sets) {
     if (std::find(known.begin(), known.end(), set) == known.end()) {
       throw InputError("--set " + set + ": no such set, there are " + reports::join_and(known));
@@ -114,6 +118,13 @@ std::vector<TableFile> chosen(std::vector<TableFile> files, const std::vector<st
     });
   }
   return files;
+}
+
+measure::Report run_file(const fs::path& path) {
+  measure::StudyOptions study;
+  study.make_executor = run::make_model_executor;
+  study.interrupted = is_interrupted;
+  return measure::run_study(input::read_document(path.string()), study);
 }
 
 // Returns the tables of one file, predicted again; none after an interrupt.
@@ -130,11 +141,7 @@ std::vector<measure::FidelityTable> tables_of(const TableFile& file) {
         [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); },
         is_interrupted);
   } else {
-    measure::StudyOptions study;
-    study.make_executor = run::make_model_executor;
-    study.interrupted = is_interrupted;
-    tables.push_back(
-        measure::table_of(measure::run_study(input::read_document(file.path.string()), study)));
+    tables.push_back(measure::table_of(run_file(file.path)));
     tables.back().file = file.path.generic_string();
     // A table that was cut short would show an error that is not its own.
     if (is_interrupted()) tables.clear();
@@ -153,9 +160,45 @@ int run_live(const FidelityOptions& options) {
   return 0;
 }
 
+// The list that ships, and the rows of the published tables.
+int run_pairs(const FidelityOptions& options, const std::vector<TableFile>& files) {
+  const fs::path list = fs::path(options.folder) / "measured" / "pairs.json";
+  std::vector<measure::PairCase> pairs = measure::published_pairs(list.string());
+  {
+    Progress progress("syncline fidelity");
+    std::size_t done = 0;
+    for (const TableFile& file : files) {
+      progress.update(++done, files.size());
+      if (file.kind != TableFile::kScenario) continue;
+      for (auto& pair : measure::pairs_of(run_file(file.path), file.set)) {
+        pairs.push_back(std::move(pair));
+      }
+      if (is_interrupted()) return kInterruptedExit;
+    }
+  }
+  write_answer({}, reports::answer_of(pairs), options.output);
+  return 0;
+}
+
+int run_memory(const FidelityOptions& options) {
+  const fs::path list = fs::path(options.folder) / "measured" / "memory.json";
+  const auto cases = measure::published_memory(list.string());
+  write_answer({}, reports::answer_of(cases), options.output);
+  return 0;
+}
+
 int run(const FidelityOptions& options) {
   expect_writable({options.output.html});
   if (!options.live.empty()) return run_live(options);
+  for (const char* own : {kPairSet, kMemorySet}) {
+    if (std::ranges::find(options.sets, own) == options.sets.end()) continue;
+    if (options.sets.size() > 1) {
+      throw InputError("--set " + std::string(own) + ": is an answer of its own: ask for it alone");
+    }
+    catch_interrupts(kInterruptWait);
+    return own == std::string_view(kPairSet) ? run_pairs(options, table_files(options.folder))
+                                             : run_memory(options);
+  }
   const auto files = chosen(table_files(options.folder), options.sets);
   catch_interrupts(kInterruptWait);
   std::vector<measure::FidelityTable> tables;

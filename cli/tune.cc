@@ -127,7 +127,7 @@ int run(const TuneArguments& verb, const std::string& command) {
   questions::set_baseline(verb, document);
   catch_interrupts(live ? 0 : kInterruptWait);
   if (verb.utilisation) return tune_to_utilisation(verb, document);
-  if (verb.layouts) return tune_by_layout(verb, document);
+  if (verb.choice.any()) return tune_by_layout(verb, document);
   if (verb.objective.has_target()) return tune_to_target(verb, document);
   if (live) return module_rows("live").tune_live(verb, document, command);
   return tune_steps(verb, document);

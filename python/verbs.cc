@@ -200,7 +200,7 @@ Json tune_scenario(Reader& arguments) {
   expect_fitting(question);
   set_baseline(question, document);
   if (question.utilisation) return told(reports::answer_of(utilisation_of(question, document)));
-  if (question.layouts) {
+  if (question.choice.any()) {
     const tune::Layouts layouts = layouts_of(question, document, search_of(question));
     return told(reports::answer_of(layouts));
   }

@@ -152,7 +152,7 @@ std::vector<Field<Alternative>> outcome_fields(const std::vector<Alternative>& r
       {page_column(rows.empty() ? "" : quantity_of(rows.front())), accuracy_text},
       {page_column("memory\nper GPU", kBytes,
                    !all_fit  ? 0
-                   : schemes ? 2
+                   : schemes ? 1
                              : 3),
        [](Row row) { return memory_cell(row.memory); }},
       {data_column("memory_bytes", Column::kCsv), [](Row row) { return row.memory.total(); }},
@@ -455,12 +455,23 @@ Page page_of(const tune::Tuning& tuning) {
   return page;
 }
 
+// Returns how the best is set; empty where it is the baseline, or does not fit.
+std::string how_to_set(const tune::Tuning& tuning) {
+  for (const auto& row : tuning.alternatives) {
+    const bool named = row.strategy.name == tuning.tuned.winner().strategy.name;
+    if (named && !row.set_with.empty() && row.memory.fits()) return "To set it: " + row.set_with;
+  }
+  return "";
+}
+
 // Returns the short page: the answer, alternatives, the settings of the best, the next measurement.
 Page brief_of(const tune::Tuning& tuning) {
   Page page;
   page.add(network_sentence(tuning));
   page.add(headline(tuning));
   page.add(memory_verdict(tuning));
+  // Who names a framework asks for its settings.
+  if (tuning.emitted) page.add(how_to_set(tuning));
   constexpr int kHowFast = 2;
   std::vector<std::string> left_out{"accuracy"};
   const bool memory_matters = !tuning.shortage.empty() || !tuning.schemes.empty();
@@ -468,12 +479,7 @@ Page brief_of(const tune::Tuning& tuning) {
   Table table = narrow_table(alternatives_of(tuning), kHowFast, left_out);
   for (auto& line : table.lines) line.rule_before = false;
   page.add(table);
-  for (const auto& row : tuning.alternatives) {
-    const bool named = row.strategy.name == tuning.tuned.winner().strategy.name;
-    if (!named || row.set_with.empty() || !row.memory.fits()) continue;
-    page.add("To set it: " + row.set_with);
-    break;
-  }
+  if (!tuning.emitted) page.add(how_to_set(tuning));
   std::string bottleneck = bottleneck_sentence(tuning.bottleneck);
   bottleneck.resize(bottleneck.find('.') + 1);
   const std::string next = next_sentence(tuning);

@@ -7,6 +7,7 @@
 #include "core/cluster.h"
 #include "formats/json/json.h"
 #include "reports/answer.h"
+#include "studies/fidelity/cases.h"
 #include "studies/fidelity/fidelity.h"
 #include "studies/fidelity/validation.h"
 
@@ -27,6 +28,10 @@ Answer answer_of(const std::vector<measure::LiveFile>& files);
 // predicted rows, and one line overall (fidelity.cc). Tables are grouped by set, in the given
 // order.
 Answer answer_of(const std::vector<measure::FidelityTable>& tables);
+
+// Published pairs of settings, and published memory (studies/fidelity/cases.h): cases_report.cc.
+Answer answer_of(const std::vector<measure::PairCase>& pairs);
+Answer answer_of(const std::vector<measure::MemoryCase>& cases);
 
 // Returns charts of predicted over measured times, by row and by kind of operation.
 std::vector<Illustration> figures_of(const measure::Validation& validation);

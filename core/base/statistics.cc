@@ -60,6 +60,8 @@ double normal_distribution(double z) { return cdf(boost::math::normal(), z); }
 
 double normal_density(double z) { return pdf(boost::math::normal(), z); }
 
+double normal_quantile(double share) { return quantile(boost::math::normal(), share); }
+
 double student_t(double share, double degrees_of_freedom) {
   const boost::math::students_t distribution(degrees_of_freedom);
   return quantile(complement(distribution, (1 - share) / 2));

@@ -35,6 +35,8 @@ double spread_of_median(const std::vector<double>& times);
 // Returns the standard normal distribution at z, exact in its lower tail too, and its density.
 double normal_distribution(double z);
 double normal_density(double z);
+// The z below which that share lies. Requires a share between 0 and 1.
+double normal_quantile(double share);
 
 struct Moments {
   double mean = 0;

@@ -706,7 +706,9 @@ Dialect deepspeed_dialect() {
                 {{"stage", 0}, {"overlap_comm", nullptr}, {"reduce_bucket_size", kDefaultBucket}}}},
           .candidates = candidates,
           .schemes = stages,
-          .set_batches = set_samples};
+          .set_batches = set_samples,
+          .kernels = "pytorch",
+          .host_share = kHooksOfPartitions};
 }
 
 }  // namespace syncline::dialect

@@ -85,6 +85,11 @@ struct Dialect {
   // Sets the samples and the number of micro-batches in a configuration that has keys for them.
   // nullptr: it has no such keys.
   void (*set_batches)(std::int64_t batch, std::int64_t micro_batches, Json& config) = nullptr;
+  // Code base of its jobs' kernels. The rate of one predicts little of another's. Empty: several.
+  std::string_view kernels = {};
+  // The slow end of 80 % of the host's time beyond the prediction, as a share of a step that shards
+  // the update: hooks around gathered parameters hold kernels up.
+  double host_share = 0;
   // True if it trains jobs with a partitioned model (workload.parallel).
   bool cuts_jobs = false;
   // Largest bucket size in bytes by which users mean one bucket, however small the model is; 0:

@@ -793,6 +793,8 @@ Dialect fsdp_dialect() {
           .defaults = {{"version", 2}, {"reshard_after_forward", nullptr}},
           .candidates = candidates,
           .schemes = pytorch_schemes,
+          .kernels = "pytorch",
+          .host_share = kHooksOfUnits,
           .code = fsdp_code,
           .group_keys = {"mesh", "device_mesh", "sharding_strategy", "reshard_after_forward"}};
 }

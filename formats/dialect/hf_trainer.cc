@@ -199,6 +199,8 @@ Dialect hf_trainer_dialect() {
           .candidates = candidates,
           .schemes = schemes,
           .set_batches = set_samples,
+          .kernels = "pytorch",
+          .host_share = kHooksOfPartitions,
           .cap_key = "ddp_bucket_cap_mb"};
 }
 

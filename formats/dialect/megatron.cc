@@ -589,6 +589,7 @@ Dialect megatron_dialect() {
                        {"use-distributed-optimizer", false}},
           .candidates = candidates,
           .schemes = optimizers,
+          .kernels = "megatron",
           .cuts_jobs = true,
           .code = flag_line,
           .group_keys = {"num-distributed-optimizer-instances"}};

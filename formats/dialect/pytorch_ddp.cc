@@ -587,6 +587,7 @@ Dialect pytorch_ddp_dialect() {
                        {"gradient_as_bucket_view", false}},
           .candidates = candidates,
           .schemes = schemes,
+          .kernels = "pytorch",
           .one_bucket = static_cast<Bytes>(kMoreThanAnyModel) * kMiB,
           .cap_key = "bucket_cap_mb",
           .code = ddp_code,

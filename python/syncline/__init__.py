@@ -161,6 +161,7 @@ def tune(scenario: Given, *, strategy: Optional[str] = None, executor: Optional[
          objective: Optional[str] = None, target: Optional[float] = None,
          curves: Optional[Path] = None, measured: Optional[Path] = None,
          utilisation: Optional[float] = None, layouts: Optional[bool] = None,
+         micro_batches: Optional[bool] = None, checkpointing: Optional[bool] = None,
          micro_batch_sizes: Optional[Union[int, Sequence[int]]] = None) -> Answer:
     """Finds the best strategy for a scenario, and says how good it is.
 
@@ -175,8 +176,10 @@ def tune(scenario: Given, *, strategy: Optional[str] = None, executor: Optional[
     jobs, set, objective, target, curves, measured
                 as for run; curves alone tell where the rows' trainings end
     utilisation alone, or with strategy and set: the bandwidth between groups for this (0.95)
-    layouts     searches layouts (tensor, pipeline, context, expert) for one strategy instead;
-                `micro_batch_sizes`: more samples a micro-batch to try
+    layouts, micro_batches, checkpointing
+                search layouts (tensor, pipeline, context, expert), micro-batches of the same
+                step and recomputation for one strategy instead, alone or together;
+                `micro_batch_sizes`: more samples per micro-batch to try
 
     rows: the best strategies, the best first. made: the best as a table, for
     syncline.apply.apply(model, optimizer, strategy=answer.made) in a job.
@@ -184,7 +187,8 @@ def tune(scenario: Given, *, strategy: Optional[str] = None, executor: Optional[
     return _ask("tune", scenario=scenario, strategy=strategy, executor=executor, emit=emit,
                 take=take, top=top, budget=budget, exhaustive=exhaustive, jobs=jobs, set=set,
                 objective=objective, target=target, curves=curves, measured=measured,
-                utilisation=utilisation, layouts=layouts, micro_batch_sizes=micro_batch_sizes)
+                utilisation=utilisation, layouts=layouts, micro_batches=micro_batches,
+                checkpointing=checkpointing, micro_batch_sizes=micro_batch_sizes)
 
 
 def explain(scenario: Given, *, strategy: Optional[Texts] = None,

@@ -13,6 +13,7 @@
 #include "core/plan/fusion.h"
 #include "core/plan/pipeline.h"
 #include "formats/input/document.h"
+#include "studies/rows/row_evaluator.h"
 #include "studies/rows/uncertainty.h"
 #include "studies/study/study_calibration.h"
 #include "studies/tune/evaluator.h"
@@ -46,6 +47,7 @@ Scenario laid_out(input::Document document, const RankedLayout& layout) {
   workload["parallel"] = layout.parallel;
   workload["batch"] = layout.batch;
   workload["micro_batches"] = layout.micro_batches;
+  if (!layout.recompute.empty()) workload["activation_checkpointing"] = layout.recompute;
   return input::parse_scenario(document);
 }
 
@@ -53,9 +55,9 @@ Scenario laid_out(input::Document document, const RankedLayout& layout) {
 // not divide other parts of the model.
 class LayoutSpace {
  public:
-  LayoutSpace(const input::Document& document, const Scenario& scenario,
-              const std::vector<std::int64_t>& batches)
+  LayoutSpace(const input::Document& document, const Scenario& scenario, const LayoutChoice& choice)
       : given_(document.root.at("workload").value("parallel", Json::object())),
+        layouts_too_(choice.layouts),
         workload_(scenario.workload),
         ranks_(scenario.cluster.ranks()) {
     for (const Tensor& tensor : workload_.tensors) {
@@ -65,9 +67,16 @@ class LayoutSpace {
     const auto* row = operators::find_architecture(operators.value("architecture", ""));
     experts_ =
         row->shaped ? operators.at("shape").value("experts", std::int64_t{0}) : row->shape.experts;
-    sizes_.insert(workload_.batch);
-    sizes_.insert(batches.begin(), batches.end());
     samples_ = samples_of(workload_) * (ranks_ / workload_.parallel.model_ranks());
+    sizes_.insert(workload_.batch);
+    sizes_.insert(choice.batches.begin(), choice.batches.end());
+    constexpr std::int64_t kMaxSamples = 256;  // nobody's micro-batch is larger
+    for (std::int64_t size = 1; choice.micro_batches && size <= kMaxSamples; size *= 2) {
+      if (samples_ % size == 0) sizes_.insert(size);
+    }
+    if (!choice.checkpointing) return;
+    recomputed_ = {"none", "selective", "full"};
+    own_ = document.root.at("workload").value("activation_checkpointing", "none");
   }
 
   RankedLayout given() const {
@@ -75,11 +84,19 @@ class LayoutSpace {
             given_,
             workload_.batch,
             workload_.micro_batches,
-            ranks_ / workload_.parallel.model_ranks()};
+            ranks_ / workload_.parallel.model_ranks(),
+            own_};
   }
 
   // Returns the layouts; those that cut less come first.
   std::vector<RankedLayout> all() {
+    if (!layouts_too_) {
+      const auto own = [&](const char* key) { return extent_of(given_, key); };
+      for (const std::int64_t batch : sizes_) {
+        add_sized(given_, batch, own("pipeline"), own("virtual_stages"));
+      }
+      return std::move(layouts_);
+    }
     for (const int tensor : divisors(ranks_)) {
       for (const int context : divisors(ranks_ / tensor)) {
         for (const int pipeline : divisors(ranks_ / tensor / context)) {
@@ -163,10 +180,15 @@ class LayoutSpace {
     if (samples_ % (batch * replicas) != 0) return;
     const std::int64_t micro_batches = samples_ / (batch * replicas);
     if (chunk > 1 && micro_batches % pipeline != 0) return;
-    layouts_.push_back({{}, parallel, batch, micro_batches, replicas});
+    for (const std::string& recompute : recomputed_) {
+      layouts_.push_back({{}, parallel, batch, micro_batches, replicas, recompute});
+    }
   }
 
   const Json given_;
+  bool layouts_too_;
+  std::vector<std::string> recomputed_{""};
+  std::string own_;  // of the given job; empty: nobody asks
   const Workload& workload_;
   int ranks_;
   int layers_ = 0;
@@ -190,7 +212,7 @@ bool all_fits(const measure::Memory& memory) {
 class LayoutSearch {
  public:
   LayoutSearch(const input::Document& document, const measure::FitErrors& fit_errors,
-               const std::vector<std::int64_t>& batches, const TuneOptions& options, Layouts& found)
+               const LayoutChoice& choice, const TuneOptions& options, Layouts& found)
       : document_(of_strategy(document, found.scenario)),
         residuals_(fit_errors),
         options_(options),
@@ -198,7 +220,7 @@ class LayoutSearch {
         cache_(found.scenario.cluster),
         executor_(options.make_executor(
             {found.scenario.cluster, found.scenario.simulation, found.scenario.seed})) {
-    LayoutSpace space(document_, found.scenario, batches);
+    LayoutSpace space(document_, found.scenario, choice);
     found_.given = space.given();
     layouts_ = space.all();
     found_.layouts = layouts_.size();
@@ -210,6 +232,7 @@ class LayoutSearch {
     evaluate_in_order();
     detail(found_.given);
     for (RankedLayout& one : found_.ranking) detail(one);
+    if (!found_.ranking.empty()) add_changes(found_.ranking.front());
   }
 
  private:
@@ -312,6 +335,46 @@ class LayoutSearch {
     const Strategy& strategy = scenario.strategies.front();
     one.memory = measure::memory_of(scenario, strategy);
     one.metrics = measure::evaluate_strategy(scenario, strategy, *executor_, cache_).metrics;
+    const auto tokens = static_cast<double>(scenario.workload.tokens);
+    one.tokens = one.metrics.throughput * tokens / scenario.cluster.ranks();
+    one.mfu = measure::rated_seconds(scenario) / one.metrics.step_time;
+  }
+
+  // Makes each of the best's changes alone: the layout with the given micro-batches and as many as
+  // then make a step, the micro-batches, the recomputation.
+  void add_changes(const RankedLayout& best) {
+    const RankedLayout& given = found_.given;
+    const std::int64_t samples = given.batch * given.micro_batches * given.replicas;
+    const auto add = [&](const std::string& words, RankedLayout alone) {
+      SingleChange& change = found_.changes.emplace_back(SingleChange{words, std::nullopt});
+      const std::int64_t pass = alone.batch * alone.replicas;
+      if (samples % pass != 0) return;
+      alone.micro_batches = samples / pass;
+      try {
+        cost(alone);
+        change.alone = std::move(alone);
+      } catch (const InputError&) {
+        // It does not divide the model without the others.
+      }
+    };
+    if (best.parallel != given.parallel) {
+      RankedLayout alone = given;
+      alone.parallel = best.parallel;
+      alone.replicas = best.replicas;
+      add(best.cut_words() + " in place of " + given.cut_words(), alone);
+    }
+    if (best.batch != given.batch) {
+      RankedLayout alone = given;
+      alone.batch = best.batch;
+      add("micro-batches of " + std::to_string(best.batch) + " in place of " +
+              std::to_string(given.batch),
+          alone);
+    }
+    if (best.recompute != given.recompute) {
+      RankedLayout alone = given;
+      alone.recompute = best.recompute;
+      add("recomputation " + best.recompute + " in place of " + given.recompute, alone);
+    }
   }
 
   // Adds bottleneck and interval to a layout that is shown.
@@ -324,9 +387,9 @@ class LayoutSearch {
     const measure::Sensitivity sensitivity = uncertainties.sensitivity(strategy);
     if (&one == &found_.given) given_sensitivity_ = sensitivity;
     one.step = measure::interval_of(one.metrics.step_time, sensitivity);
-    const bool same = one.parallel == found_.given.parallel && one.batch == found_.given.batch;
-    one.gain = same ? measure::Interval{1, 1}
-                    : measure::ratio_interval(found_.speedup(one), given_sensitivity_, sensitivity);
+    one.gain = one.same_job(found_.given)
+                   ? measure::Interval{1, 1}
+                   : measure::ratio_interval(found_.speedup(one), given_sensitivity_, sensitivity);
   }
 
   input::Document document_;
@@ -347,18 +410,18 @@ void expect_architecture(const input::Document& document, const Scenario& scenar
       workload.contains("operators") && workload["operators"].contains("architecture");
   if (architecture && !scenario.workload.times_given && !workload.contains("tensors")) return;
   throw InputError(document.file +
-                   ": workload: its times are those of one layout; --layouts needs a model by "
+                   ": workload: its times are those of one job; --layouts, --micro-batches and "
+                   "--checkpointing need a model by "
                    "operators.architecture, without times and tensors of its own");
 }
 
 }  // namespace
 
-std::string RankedLayout::words() const {
+std::string RankedLayout::cut_words() const {
   std::string text;
-  const auto add = [&](const std::string& word) { text += (text.empty() ? "" : ", ") + word; };
   const auto size = [&](const char* key) { return extent_of(parallel, key); };
   const auto name = [&](const char* key, const char* word) {
-    if (size(key) > 1) add(word + std::to_string(size(key)));
+    if (size(key) > 1) text += (text.empty() ? "" : ", ") + (word + std::to_string(size(key)));
   };
   name("tensor", "tp ");
   if (parallel.value("sequence", false)) text += " sp";
@@ -367,16 +430,19 @@ std::string RankedLayout::words() const {
   if (size("virtual_stages") > 1) text += " x " + std::to_string(size("virtual_stages"));
   name("expert", "ep ");
   name("expert_tensor", "etp ");
-  add("dp " + std::to_string(replicas));
-  add(std::to_string(micro_batches) + " x " + std::to_string(batch));
-  return text;
+  return text + (text.empty() ? "" : ", ") + "dp " + std::to_string(replicas);
+}
+
+std::string RankedLayout::words() const {
+  return cut_words() + ", " + std::to_string(micro_batches) + " x " + std::to_string(batch) +
+         (recompute.empty() ? "" : ", recompute " + recompute);
 }
 
 Scenario with_layout(const input::Document& document, const RankedLayout& layout) {
   return laid_out(of_strategy(document, input::parse_scenario(document)), layout);
 }
 
-Layouts tune_layouts(const input::Document& document, const std::vector<std::int64_t>& batches,
+Layouts tune_layouts(const input::Document& document, const LayoutChoice& choice,
                      const TuneOptions& options) {
   const auto [fitted, fit_errors] = measure::calibrate_document(document);
   Layouts found;
@@ -385,7 +451,7 @@ Layouts tune_layouts(const input::Document& document, const std::vector<std::int
   found.strategy = found.scenario.baseline;
   found.executor = options.executor;
   found.warnings = measure::warnings_of(fitted, found.scenario);
-  LayoutSearch(fitted, fit_errors, batches, options, found).run();
+  LayoutSearch(fitted, fit_errors, choice, options, found).run();
   return found;
 }
 

@@ -16,17 +16,40 @@
 
 namespace syncline::tune {
 
+// What the search may change; the samples of a step and the strategy are kept.
+struct LayoutChoice {
+  bool layouts = false;               // how the model is cut
+  bool micro_batches = false;         // into any that divide a rank's samples
+  bool checkpointing = false;         // none, selective, full
+  std::vector<std::int64_t> batches;  // samples per micro-batch to try in addition to the given one
+
+  bool any() const { return layouts || micro_batches || checkpointing; }
+};
+
 // A layout of a job, with its prediction if it was evaluated.
 struct RankedLayout : measure::Prediction {  // `gain`: over the given layout
   Json parallel;                             // value of workload.parallel
   std::int64_t batch = 1;
   std::int64_t micro_batches = 1;
   int replicas = 1;
+  std::string recompute = {};  // activation_checkpointing; empty: as given, and no part of a name
 
+  bool same_job(const RankedLayout& other) const {
+    return parallel == other.parallel && batch == other.batch && recompute == other.recompute;
+  }
   // Returns "tp 4 sp, pp 4 x 5, dp 16, 64 x 1": sizes above 1, micro-batches and their samples.
   std::string words() const;
+  std::string cut_words() const;  // without micro-batches
 
   measure::Bottleneck bottleneck = {};
+  double tokens = 0;  // a second and GPU; 0: not known, as in the one below
+  double mfu = 0;     // share of the device's rated products
+};
+
+// One of the best's changes made to the given job alone.
+struct SingleChange {
+  std::string words;                  // "micro-batches 8 x 2 in place of 16 x 1"
+  std::optional<RankedLayout> alone;  // nothing: it does not divide without the others
 };
 
 struct Layouts {
@@ -35,6 +58,7 @@ struct Layouts {
   std::string executor;
   RankedLayout given;
   std::vector<RankedLayout> ranking;  // best first; among equals the one that cuts less
+  std::vector<SingleChange> changes;  // the best's, each alone
   std::size_t layouts = 0;            // layouts that divide the cluster
   std::size_t fitting = 0;            // layouts that also divide the model and fit in memory
   std::size_t too_large = 0;
@@ -52,10 +76,9 @@ struct Layouts {
 // Returns the document's scenario with another layout and only its baseline.
 Scenario with_layout(const input::Document& document, const RankedLayout& layout);
 
-// Evaluates layouts with the document's baseline. `batches`: samples per micro-batch to try in
-// addition to the given one. Throws InputError if times do not depend on the layout: the model must
-// be an architecture without its own times.
-Layouts tune_layouts(const input::Document& document, const std::vector<std::int64_t>& batches,
+// Evaluates layouts with the document's baseline. Throws InputError if times do not depend on the
+// layout: the model must be an architecture without its own times.
+Layouts tune_layouts(const input::Document& document, const LayoutChoice& choice,
                      const TuneOptions& options);
 
 }  // namespace syncline::tune

@@ -69,8 +69,16 @@ Arguments search_arguments(Tune& question) {
            .help = "evaluate every candidate, after the search with --live gloo",
            .group = group},
           {.name = "layouts",
-           .value = &question.layouts,
+           .value = &question.choice.layouts,
            .help = "search layouts (tensor, pipeline, context, expert) instead"},
+          {.name = "micro-batches",
+           .value = &question.choice.micro_batches,
+           .help = "search micro-batches of the same step, also with --layouts",
+           .group = group},
+          {.name = "checkpointing",
+           .value = &question.choice.checkpointing,
+           .help = "search the recomputation, also with --layouts",
+           .group = group},
           {.name = "utilisation",
            .value = &question.utilisation,
            .help = "find the bandwidth between groups for this utilisation, such as 0.95",
@@ -78,7 +86,7 @@ Arguments search_arguments(Tune& question) {
            .high = 0.9999,
            .group = group},
           {.name = "micro-batch-sizes",
-           .value = &question.batches,
+           .value = &question.choice.batches,
            .help = "more samples per micro-batch to try, such as 1,2,4, with --layouts",
            .low = 1,
            .high = 1 << 20,
@@ -114,7 +122,8 @@ Arguments arguments_of(Tune& question) {
 
 void expect_fitting(const Tune& question, const Given& own) {
   const bool aimed = question.objective.has_target();
-  if (!question.batches.empty() && !question.layouts) {
+  const bool job = question.choice.any();  // is searched, for one strategy
+  if (!question.choice.batches.empty() && !job) {
     throw InputError("--micro-batch-sizes needs --layouts");
   }
   if (!question.take.empty() && (aimed || question.emit.empty())) {
@@ -123,15 +132,15 @@ void expect_fitting(const Tune& question, const Given& own) {
   if (question.utilisation) {
     refuse_beside("--utilisation answers by the model alone",
                   and_own({{"--emit", !question.emit.empty()},
-                           {"--layouts", question.layouts},
+                           {"--layouts, --micro-batches or --checkpointing", job},
                            {"--objective", aimed},
                            {"--executor sim", question.executor != "model"},
                            {"--top", question.top.has_value()},
                            {"--budget", question.budget.has_value()},
                            {"--exhaustive", question.exhaustive}},
                           own));
-  } else if (question.layouts) {
-    refuse_beside("--layouts searches layouts for one strategy",
+  } else if (job) {
+    refuse_beside("--layouts, --micro-batches and --checkpointing search for one strategy",
                   and_own({{"--objective", aimed}, {"--take", !question.take.empty()}}, own));
   }
   // Curves also give the final values of a search's trainings, but not on machines.
@@ -155,7 +164,7 @@ tune::TuneOptions search_of(const Tune& question) {
   options.executor = question.executor;
   options.make_executor = predictor_named(question.executor).make;
   constexpr std::size_t kTop = 5, kTopLayouts = 10;
-  options.top = question.top.value_or(question.layouts ? kTopLayouts : kTop);
+  options.top = question.top.value_or(question.choice.any() ? kTopLayouts : kTop);
   constexpr std::size_t kEvaluatedAtMost = 3000;
   options.budget = question.budget.value_or(kEvaluatedAtMost);
   if (!question.budget) options.work = kEvaluatedAtMost * tune::kMaxExact;
@@ -189,7 +198,7 @@ tune::Tuning steps_of(const Tune& question, const input::Document& document,
 tune::Layouts layouts_of(const Tune& question, const input::Document& document,
                          tune::TuneOptions options) {
   options.work = 0;
-  tune::Layouts layouts = tune::tune_layouts(document, question.batches, options);
+  tune::Layouts layouts = tune::tune_layouts(document, question.choice, options);
   if (!question.emit.empty() && !layouts.ranking.empty()) {
     add_pasted(question.emit, document, layouts);
   }

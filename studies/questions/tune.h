@@ -28,10 +28,9 @@ struct Tune {
   std::string executor = "model";
   std::optional<std::size_t> top;
   std::optional<std::size_t> budget;
-  bool exhaustive = false;  // on machines: also measures every candidate
-  bool layouts = false;
+  bool exhaustive = false;            // on machines: also measures every candidate
   std::optional<double> utilisation;  // requested, as a share
-  std::vector<std::int64_t> batches;  // for layouts: samples per micro-batch
+  tune::LayoutChoice choice;
   int jobs = run::cores();
   ObjectiveOptions objective;
 };

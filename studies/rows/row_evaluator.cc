@@ -28,25 +28,6 @@ std::vector<std::pair<std::int64_t, double>> sizes_of(const std::vector<plan::Bu
   return sizes;
 }
 
-// Returns the seconds of one step's products on a rank at the rate of its device's data sheet; 0:
-// unknown. Recomputation does not count.
-double rated_seconds(const Scenario& scenario) {
-  const auto* device = hardware::recognise_device(scenario.cluster.device.name);
-  const Workload& workload = scenario.workload;
-  if (device == nullptr || workload.operators.empty()) return 0;
-  double seconds = 0;
-  for (const Operator& op : workload.operators.operators) {
-    const bool half = op.dtype == DType::kFp16 || (op.dtype == DType::kBf16 && device->bf16);
-    if (op.part == StepPart::kUpdate) continue;
-    const bool rounds = operators::rounds(op, device->compute_capability);
-    const double rate = half     ? (rounds ? 2 : 1) * device->half_flops
-                        : rounds ? device->half_flops / 2
-                                 : device->flops;
-    seconds += op.matrix_flops / rate;
-  }
-  return seconds * static_cast<double>(workload.micro_batches) / workload.parallel.pipeline;
-}
-
 // Keeps the spans of these ranks. If only one rank has spans, they are copied to each of these.
 void show_ranks(const std::vector<int>& ranks, run::Timeline& timeline) {
   auto& spans = timeline.spans;
@@ -64,6 +45,23 @@ void show_ranks(const std::vector<int>& ranks, run::Timeline& timeline) {
 }
 
 }  // namespace
+
+double rated_seconds(const Scenario& scenario) {
+  const auto* device = hardware::recognise_device(scenario.cluster.device.name);
+  const Workload& workload = scenario.workload;
+  if (device == nullptr || workload.operators.empty()) return 0;
+  double seconds = 0;
+  for (const Operator& op : workload.operators.operators) {
+    const bool half = op.dtype == DType::kFp16 || (op.dtype == DType::kBf16 && device->bf16);
+    if (op.part == StepPart::kUpdate) continue;
+    const bool rounds = operators::rounds(op, device->compute_capability);
+    const double rate = half     ? (rounds ? 2 : 1) * device->half_flops
+                        : rounds ? device->half_flops / 2
+                                 : device->flops;
+    seconds += op.matrix_flops / rate;
+  }
+  return seconds * static_cast<double>(workload.micro_batches) / workload.parallel.pipeline;
+}
 
 std::string point_text(const SweepPoint& point) {
   std::string text;
@@ -235,8 +233,13 @@ class RowEvaluator::PointStudy {
     row.metrics.lower_bound = lower_bound_of(scenario_, strategy, row.metrics.step_time, cache_);
     row.sensitivity = figures.sensitivity;
     row.step = interval_of(row.metrics.step_time, row.sensitivity);
-    row.gain =
-        baseline ? Interval{1, 1} : ratio_interval(row.speedup, baseline_->second, row.sensitivity);
+    row.gain = Interval{1, 1};
+    if (baseline) return;
+    const Strategy& base = *strategies_.at(scenario_.baseline);
+    row.gain = scenario_.others.empty()
+                   ? uncertainties_->ratio(row.speedup, {base, baseline_->second},
+                                           {strategy, row.sensitivity})
+                   : ratio_interval(row.speedup, baseline_->second, row.sensitivity);
   }
 
   SweepPoint point_;

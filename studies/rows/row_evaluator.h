@@ -20,6 +20,10 @@ struct RowKey {
   std::string strategy;
 };
 
+// Returns the seconds of one step's products on a rank at the rate of its device's data sheet; 0:
+// unknown. Recomputation does not count.
+double rated_seconds(const Scenario& scenario);
+
 // Returns "cluster.nodes = 4, cluster.gpus_per_node = 8", for messages and for the names of rows.
 std::string point_text(const SweepPoint& point);
 std::string name_of(const RowKey& key);

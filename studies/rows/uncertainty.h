@@ -6,8 +6,11 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -58,6 +61,10 @@ struct Sensitivity {
   std::array<double, kUncertainties> slower{};
   std::array<double, kUncertainties> faster{};
   double own = 0;
+  double hashed = 0;  // part of `own` from collisions
+  // Number of the code base of the kernels if their rate is a guess; 0: unknown. Times of one code
+  // base predict little of another's.
+  std::int64_t kernels = 0;
   // Effect of the bandwidth error that only one kind of collective has, at its faster and its
   // slower end.
   std::array<std::array<double, 2>, kGuessedKinds> ways{};
@@ -65,6 +72,9 @@ struct Sensitivity {
   bool operator==(const Sensitivity&) const = default;
 };
 
+// Returns the standard deviation of a ratio's own error, as a logarithm: rows of one scenario err
+// alike, except for a share of the gain.
+double own_of_ratio(double ratio, const Sensitivity& numerator, const Sensitivity& denominator);
 // Returns the interval of a step time.
 Interval interval_of(Seconds time, const Sensitivity& sensitivity);
 // Returns the interval of the ratio of two step times.
@@ -72,8 +82,12 @@ Interval ratio_interval(double ratio, const Sensitivity& numerator, const Sensit
 // Returns the chance that the first of two step times is the shorter one.
 double chance_shorter(Seconds first, const Sensitivity& first_sensitivity, Seconds second,
                       const Sensitivity& second_sensitivity);
+// Returns the same from the interval of second / first.
+double chance_shorter(Seconds first, Seconds second, const Interval& ratio);
 // Returns the uncertainty that widens an interval most, and its share of the squares.
 std::pair<Uncertainty, double> widest(const Sensitivity& sensitivity);
+
+struct Draw;  // draws.h
 
 // Spreads of the errors that a calibration of the scenario left, per fitted part. nullopt: not
 // fitted.
@@ -95,13 +109,23 @@ class Uncertainties {
 
   // Returns the sensitivity of an evaluated strategy, whichever executor evaluated it.
   Sensitivity sensitivity(const Strategy& strategy);
+  // Returns the interval of the ratio of two rows of this scenario. If the ends of one input after
+  // the other leave open which is faster, both are evaluated at joint draws of all inputs
+  // (draws.h).
+  struct Compared {
+    const Strategy& strategy;
+    const Sensitivity& sensitivity;
+  };
+  Interval ratio(double ratio, const Compared& numerator, const Compared& denominator);
   // Returns the model's step time with one input at the slower or the faster end of its interval.
   Seconds shifted_step(const Strategy& strategy, Uncertainty uncertainty, bool slower);
 
  private:
   class Shifted;
   Seconds step(const Strategy& strategy, Shifted& shifted);
-  Interval framework_share(Seconds step) const;
+  Interval framework_share(const Strategy& strategy, Seconds step) const;
+  const std::vector<double>& draws(const Strategy& strategy);
+  std::unique_ptr<Shifted> inputs_at(const Draw& draw);
   Shifted& shift_input(Uncertainty uncertainty, bool slower);
   double collisions(const Strategy& strategy, Seconds plain);
   bool guesses() const;
@@ -115,6 +139,10 @@ class Uncertainties {
   std::array<std::array<std::unique_ptr<Shifted>, 2>, kUncertainties> shifted_;
   std::array<std::array<std::unique_ptr<Shifted>, 2>, kGuessedKinds> ways_;
   std::vector<std::unique_ptr<Shifted>> rehashed_;  // filled on first use
+  std::vector<std::unique_ptr<Shifted>> drawn_;     // likewise, by draw
+  // log(step time / predicted step time) at each draw, of strategies that were compared: by their
+  // names and predicted step times.
+  std::deque<std::pair<std::pair<std::string, Seconds>, std::vector<double>>> known_draws_;
 };
 
 }  // namespace syncline::measure

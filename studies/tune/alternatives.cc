@@ -181,7 +181,8 @@ class Finder {
     row.memory = measure::memory_of(scenario_, strategy);
     row.step = measure::interval_of(step, sensitivity);
     row.speedup = tuned_.baseline.metrics.step_time / step;
-    row.gain = measure::ratio_interval(row.speedup, baseline_sensitivity_, sensitivity);
+    row.gain = uncertainties_.ratio(row.speedup, {baseline_, baseline_sensitivity_},
+                                    {strategy, sensitivity});
     row.set_with = set.how;
     row.written = set.written;
     if (row.written) row.written->step_time = step;

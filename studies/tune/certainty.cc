@@ -206,16 +206,17 @@ Certainty certainty_of(const Scenario& scenario, const measure::FitErrors& fit_e
   const Seconds baseline = tuned.baseline.metrics.step_time;
   certainty.choice = uncertainties.sensitivity(tuned.winner().strategy);
   certainty.baseline = uncertainties.sensitivity(tuned.baseline.strategy);
-  certainty.chance = measure::chance_shorter(best, certainty.choice, baseline, certainty.baseline);
   for (Ranked& ranked : tuned.ranking) {
     const Seconds step = ranked.metrics.step_time;
     const measure::Sensitivity sensitivity = uncertainties.sensitivity(ranked.strategy);
     ranked.step = measure::interval_of(step, sensitivity);
     ranked.speedup = baseline / step;
-    ranked.gain = measure::ratio_interval(ranked.speedup, certainty.baseline, sensitivity);
+    ranked.gain = uncertainties.ratio(ranked.speedup, {tuned.baseline.strategy, certainty.baseline},
+                                      {ranked.strategy, sensitivity});
   }
   certainty.step = tuned.winner().step;
   certainty.gain = tuned.winner().gain;
+  certainty.chance = measure::chance_shorter(best, baseline, certainty.gain);
   for (FrameworkDefault& own : defaults) {
     const double ratio = own.metrics.step_time / best;
     const auto interval =

@@ -67,7 +67,10 @@ WorthRow evaluated(const Worth& worth, const Strategy& strategy, const Reach& re
   row.sensitivity = measure::Uncertainties(scenario, worth.fit_errors).sensitivity(row.strategy);
   row.step_interval = measure::interval_of(row.step, row.sensitivity);
   row.time = row.step * reach.at;
-  row.sensitivity.own = std::hypot(row.sensitivity.own, reach.spread.value_or(0));
+  // A training's spread is its own: rows do not share it, as they do not share collisions.
+  for (double* own : {&row.sensitivity.own, &row.sensitivity.hashed}) {
+    *own = std::hypot(*own, reach.spread.value_or(0));
+  }
   row.interval = measure::interval_of(row.time, row.sensitivity);
   for (const Look& look : mean_curve(worth.objective.curves, row.name)) {
     row.seen.push_back({look.at * row.step, look.value});

@@ -90,7 +90,8 @@ void tune_5000_layouts(benchmark::State& state) {
   options.top = 10;
   options.parallel_map = run::over_processes(static_cast<int>(state.range(0)));
   tune::Layouts found;
-  for (auto _ : state) found = tune::tune_layouts(document, {2, 4, 8, 16}, options);
+  for (auto _ : state)
+    found = tune::tune_layouts(document, {.layouts = true, .batches = {2, 4, 8, 16}}, options);
   state.counters["layouts"] = static_cast<double>(found.layouts);
   state.counters["priced"] = static_cast<double>(found.evaluated);
 }

@@ -5,10 +5,14 @@
 
 #include <cmath>
 
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "core/base/internal_error.h"
+#include "core/base/statistics.h"
 #include "core/cost.h"
 #include "core/metrics.h"
+#include "studies/rows/draws.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/studies.h"
@@ -207,6 +211,100 @@ TEST(Uncertainty, WhatTwoRowsShareCancelsInTheirRatio) {
   Sensitivity shared = one;
   shared.own = 0;
   EXPECT_DOUBLE_EQ(width(ratio_interval(1, shared, shared)), 0);
+}
+
+// What a row errs by, another one of the same scenario errs by too, but for a share of the gain.
+TEST(Uncertainty, RowsOfOneScenarioErrAlike) {
+  Sensitivity one, other;
+  one.own = other.own = 0.02;
+  EXPECT_DOUBLE_EQ(own_of_ratio(1, one, other), 0.008);
+  EXPECT_DOUBLE_EQ(own_of_ratio(1.25, one, other), std::hypot(0.008, 0.28 * 0.2));
+  EXPECT_DOUBLE_EQ(own_of_ratio(0.8, other, one), own_of_ratio(1.25, one, other));
+  // Collisions of hashed flows are each row's own.
+  one.hashed = 0.03;
+  one.own = std::hypot(0.02, 0.03);
+  EXPECT_DOUBLE_EQ(own_of_ratio(1, one, other), std::hypot(0.008, 0.03));
+  // So large a gain is decided by what is the rows' own, whatever its size.
+  for (const double gain : {1.03, 1.3, 3.0}) {
+    EXPECT_GT(std::log(gain), kHeldDeviations * own_of_ratio(gain, other, other)) << gain;
+  }
+}
+
+// Each input has one draw in each of as many equally likely ranges, and a mirrored one.
+TEST(Draws, AreEvenlySpread) {
+  const auto& draws = common_draws();
+  const std::size_t n = draws.size();
+  for (std::size_t d = 0; d < kUncertainties; ++d) {
+    std::vector<std::size_t> ranges;
+    for (std::size_t k = 0; k < n; ++k) {
+      EXPECT_DOUBLE_EQ(draws[k].inputs.at(d), -draws[n - 1 - k].inputs.at(d));
+      ranges.push_back(static_cast<std::size_t>(static_cast<double>(n) *
+                                                normal_distribution(draws[k].inputs.at(d))));
+    }
+    std::ranges::sort(ranges);
+    for (std::size_t k = 0; k < n; ++k) EXPECT_EQ(ranges[k], k);
+  }
+}
+
+// Of draws that agree an interval has the rows' own error alone, of ones that do not the draws'.
+TEST(Draws, GiveTheIntervalOfWhatTheyAre) {
+  const Interval own = interval_of_draws(1.2, {0, 0, 0}, 0.05);
+  EXPECT_NEAR(own.low, 1.2 * std::exp(-kHeldDeviations * 0.05), 1e-9);
+  EXPECT_NEAR(own.high, 1.2 * std::exp(kHeldDeviations * 0.05), 1e-9);
+  std::vector<double> wide;
+  for (int i = 0; i < 1000; ++i) wide.push_back(0.3 * normal_quantile((i + 0.5) / 1000));
+  const Interval both = interval_of_draws(2, wide, 0.4);
+  EXPECT_NEAR(std::log(both.high / 2), kHeldDeviations * 0.5, 1e-3);
+  EXPECT_NEAR(std::log(both.low / 2), -kHeldDeviations * 0.5, 1e-3);
+  EXPECT_DOUBLE_EQ(factor_between(0.5, 3, 0), 1);
+  EXPECT_DOUBLE_EQ(factor_between(0.5, 3, kHeldDeviations), 3);
+  EXPECT_DOUBLE_EQ(factor_between(0.5, 3, -kHeldDeviations), 0.5);
+}
+
+// Communication next to computation never takes longer than after it, except for the delays of its
+// starts: what both lose to each other is shared, not wasted. So the exchange of one strategy,
+// overlapped, is decided to be faster.
+TEST(Uncertainty, OverlapCostsNoMoreThanItsExchange) {
+  for (const double gbps : {2.0, 5.0, 10.0, 20.0}) {
+    Json root = Json::parse(R"({"name": "o", "workload": {"name": "w", "forward_ms": 20},
+        "cluster": {"name": "c", "nodes": 1, "gpus_per_node": 2, "library": "nccl",
+                    "device": {"base": "rtx-3090"}, "intra": {"latency_us": 5}},
+        "strategies": [{"name": "after", "overlap": false, "fusion": {"rule": "none"}},
+                       {"name": "beside", "fusion": {"rule": "none"}}]})");
+    root["cluster"]["intra"]["bandwidth_gbps"] = 8 * gbps;
+    for (int i = 0; i < 24; ++i) {
+      root["workload"]["tensors"].push_back(
+          {{"name", "l" + std::to_string(i)}, {"shape", {2000000}}, {"backward_us", 2000}});
+    }
+    const Scenario scenario = test::parsed(root);
+    Uncertainties uncertainties(scenario);
+    const Strategy& after = scenario.strategies[0];
+    const Strategy& beside = scenario.strategies[1];
+    const Seconds most = uncertainties.shifted_step(beside, Uncertainty::kOverlap, true);
+    const Seconds serial = test::step_time(scenario, after);
+    constexpr double kStarts = 0.01;
+    EXPECT_LE(most, serial * (1 + kStarts)) << gbps;
+    const double ratio = serial / test::step_time(scenario, beside);
+    const Interval gain = uncertainties.ratio(ratio, {after, uncertainties.sensitivity(after)},
+                                              {beside, uncertainties.sensitivity(beside)});
+    EXPECT_GT(gain.low, 0.985) << gbps;
+    EXPECT_LT(gain.low, ratio);
+    EXPECT_GT(gain.high, ratio);
+  }
+}
+
+// Kernels of one code base say little of another's: what both compute does not cancel.
+TEST(Uncertainty, RatesOfTwoCodeBasesDoNotCancel) {
+  Sensitivity one, other;
+  const std::size_t d = place(Uncertainty::kComputation);
+  one.slower[d] = other.slower[d] = 0.2;
+  one.faster[d] = other.faster[d] = -0.2;
+  one.kernels = other.kernels = 1;
+  EXPECT_DOUBLE_EQ(width(ratio_interval(1, one, other)), 0);
+  other.kernels = 0;  // nobody knows whose
+  EXPECT_DOUBLE_EQ(width(ratio_interval(1, one, other)), 0);
+  other.kernels = 2;
+  EXPECT_DOUBLE_EQ(width(ratio_interval(1, one, other)), 2 * std::hypot(0.2, 0.2));
 }
 
 TEST(Uncertainty, ChancesOfBothOrdersAddUpToOne) {

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
 
+#include "studies/fidelity/cases.h"
 #include "studies/rows/fitting.h"
 #include "studies/rows/memory.h"
 #include "tests/support/full_scenario.h"
@@ -160,77 +160,18 @@ TEST(WholeMemory, WhatDoesNotFitIsSaidWithWhatWould) {
   EXPECT_TRUE(none.ends_with("the least of all that was tried, and does not fit either")) << none;
 }
 
-struct Measured {
-  const char* model;
-  Json parallel;
-  int tokens;
-  double gibibytes;
-};
-
-// MooreThreads/SimuMax, docs/b200/b200_release_v1.2_summary.md, "real alloc": Megatron-LM 0.14 on 8
-// B200, bf16, distributed optimizer, no recomputation, one sample a micro-batch, 4 of them; the
-// greatest torch.cuda.max_memory_allocated of all ranks. Layers are cut to 12 and 4. Nothing is
-// fitted. All lie below: what kernels and the loss take for a moment is not counted.
+// MooreThreads/SimuMax ran Megatron-LM 0.14 on 8 B200, bf16, distributed optimizer, no
+// recomputation, one sample a micro-batch, 4 of them: torch.cuda.max_memory_allocated of the
+// fullest rank. Layers are cut to 12 and 4. Nothing is fitted.
 TEST(WholeMemory, IsWhatOthersMeasured) {
-  const Json llama70{{"layers", 12},  {"hidden", 8192}, {"heads", 64},
-                     {"kv_heads", 8}, {"inner", 28672}, {"words", 128256}};
-  const Json llama405{{"layers", 4},    {"hidden", 16384}, {"heads", 128},
-                      {"kv_heads", 16}, {"inner", 53248},  {"words", 128256}};
-  const Json mixture{{"layers", 4},       {"heads", 128},         {"head_width", 128},
-                     {"dense_layers", 1}, {"query_latent", 1536}, {"latent", 512},
-                     {"rope_width", 64}};
-  Json deepseek2 = mixture, deepseek3 = mixture;
-  deepseek2.update(Json{{"hidden", 5120},
-                        {"inner", 12288},
-                        {"words", 102400},
-                        {"experts", 160},
-                        {"experts_per_token", 6},
-                        {"expert_inner", 1536},
-                        {"shared_inner", 3072}});
-  deepseek3.update(Json{{"hidden", 7168},
-                        {"inner", 18432},
-                        {"words", 129280},
-                        {"experts", 256},
-                        {"experts_per_token", 8},
-                        {"expert_inner", 2048},
-                        {"shared_inner", 2048}});
-  const std::map<std::string, Json> shapes{
-      {"70b", llama70}, {"405b", llama405}, {"v2", deepseek2}, {"v3", deepseek3}};
-  const auto tensor = [](int ranks) { return Json{{"tensor", ranks}, {"sequence", true}}; };
-  const Json both{{"tensor", 2}, {"sequence", true}, {"context", 4}};
-  const std::vector<Measured> rows{{"70b", {{"pipeline", 2}}, 4096, 66.55},
-                                   {"70b", tensor(2), 4096, 60.68},
-                                   {"70b", tensor(4), 4096, 39.07},
-                                   {"70b", tensor(8), 4096, 28.29},
-                                   {"v2", {{"expert", 8}}, 4096, 45.63},
-                                   {"v2", {{"expert", 4}, {"pipeline", 2}}, 4096, 44.70},
-                                   {"v3", {{"expert", 8}}, 4096, 104.30},
-                                   {"v3", {{"expert", 4}, {"pipeline", 2}}, 4096, 114.00},
-                                   {"405b", {{"pipeline", 2}}, 4096, 87.08},
-                                   {"405b", tensor(2), 4096, 81.59},
-                                   {"405b", tensor(4), 4096, 52.89},
-                                   {"405b", tensor(8), 4096, 38.57},
-                                   {"70b", both, 32768, 68.43},
-                                   {"70b", {{"context", 8}}, 32768, 104.51},
-                                   {"405b", both, 32768, 87.03},
-                                   {"405b", {{"context", 8}}, 32768, 139.22},
-                                   {"70b", both, 131072, 112.67},
-                                   {"70b", {{"context", 8}}, 131072, 147.99},
-                                   {"405b", both, 131072, 118.13}};
-  for (const Measured& row : rows) {
-    Json scenario = job(row.parallel, 4);
-    scenario["workload"]["batch"] = 1;
-    Json& operators = scenario["workload"]["operators"];
-    operators["sequence"] = row.tokens;
-    operators["shape"] = shapes.at(row.model);
-    operators["shape"]["positions"] = 131072;
-    scenario["cluster"] = {{"name", "c"}, {"nodes", 1}, {"node", "dgx-b200"}};
-    scenario["strategies"][0]["config"]["use-distributed-optimizer"] = true;
-    const Scenario read = test::parsed(scenario);
-    const double held = memory_of(read, read.strategies.front()).total() / (1 << 30);
-    EXPECT_LT(std::abs(held / row.gibibytes - 1), 0.1)
-        << row.model << " " << row.parallel << ": " << held << " for " << row.gibibytes;
+  int rows = 0;
+  for (const MemoryCase& one :
+       published_memory(SYNCLINE_SOURCE_DIR "/scenarios/measured/memory.json")) {
+    if (!contains(one.source, "SimuMax")) continue;
+    ++rows;
+    EXPECT_LT(std::abs(one.error_percent()), 10) << one.job << ": " << one.said;
   }
+  EXPECT_EQ(rows, 19);
 }
 
 }  // namespace

@@ -140,6 +140,10 @@ class Answers(unittest.TestCase):
         self.expect_program(answer, "tune", job, "--layouts", "--top", "3",
                             "--micro-batch-sizes", "1,2")
         self.assertEqual(len(answer.rows), 3)
+        changed = {"cluster.nodes": 4}
+        self.expect_program(syncline.tune(job, micro_batches=True, checkpointing=True, set=changed),
+                            "tune", job, "--micro-batches", "--checkpointing",
+                            "--set", "cluster.nodes=4")
 
     def test_plan(self):
         answer = syncline.plan(FIRST, strategy="sparse", set={"cluster.nodes": 2})

@@ -51,7 +51,8 @@ Json mixture() {
 Layouts layouts_of(const Json& scenario, TuneOptions options = {},
                    const std::vector<std::int64_t>& batches = {}) {
   options.top = 10;
-  return tune_layouts(input::document_of("small", scenario), batches, options);
+  return tune_layouts(input::document_of("small", scenario), {.layouts = true, .batches = batches},
+                      options);
 }
 
 Layouts exhaustive(const Json& scenario, const std::vector<std::int64_t>& batches = {}) {
@@ -209,7 +210,7 @@ TEST(Layouts, NeedTimesThatFollowThem) {
   Json measured = llama();
   measured["workload"]["forward_ms"] = 3;
   EXPECT_TRUE(contains(test::input_error([&] { layouts_of(measured); }),
-                       "--layouts needs a model by operators.architecture"));
+                       "need a model by operators.architecture"));
 }
 
 // What was seen until then is an answer.
@@ -240,6 +241,46 @@ TEST(Layouts, TheBestIsWrittenAsFlags) {
   EXPECT_EQ(written->config.value("pipeline-model-parallel-size", 1), parallel.pipeline);
   EXPECT_EQ(written->config.value("global-batch-size", 0),
             8 * 8);  // as many samples as 8 replicas of 8 micro-batches had
+}
+
+// Micro-batches and recomputation are searched with the layout held, or with it: the best is that
+// of every combination, and each of its changes is told alone.
+TEST(Layouts, MicroBatchesAndRecomputationAreSearchedToo) {
+  Json scenario = llama();
+  scenario["workload"]["batch"] = 2;
+  scenario["workload"]["micro_batches"] = 4;
+  scenario["workload"]["activation_checkpointing"] = "full";
+  TuneOptions options;
+  options.top = 3;
+  options.method = TuneOptions::Method::kExhaustive;
+  const Layouts found =
+      tune_layouts(input::document_of("small", scenario),
+                   {.micro_batches = true, .checkpointing = true, .batches = {}}, options);
+  double least = 1e300;
+  for (const int batch : {1, 2, 4, 8}) {
+    for (const char* recompute : {"none", "selective", "full"}) {
+      Json own = scenario;
+      own["workload"]["batch"] = batch;
+      own["workload"]["micro_batches"] = 8 / batch;
+      own["workload"]["activation_checkpointing"] = recompute;
+      const Scenario tried = test::parsed(own);
+      const Strategy& strategy = *find_strategy(tried, tried.baseline);
+      if (!measure::memory_of(tried, strategy).fits()) continue;
+      least = std::min(least, Evaluator(tried).step_time(strategy));
+    }
+  }
+  ASSERT_FALSE(found.ranking.empty());
+  const RankedLayout& best = found.ranking.front();
+  EXPECT_NEAR(best.metrics.step_time, least, 1e-9 * least);
+  EXPECT_EQ(best.batch * best.micro_batches, 8);
+  EXPECT_EQ(best.parallel, found.given.parallel);
+  EXPECT_NE(best.recompute, "full");
+  EXPECT_TRUE(best.words().ends_with("recompute " + best.recompute)) << best.words();
+  ASSERT_FALSE(found.changes.empty());
+  for (const SingleChange& change : found.changes) {
+    ASSERT_TRUE(change.alone) << change.words;
+    EXPECT_GE(change.alone->metrics.step_time, best.metrics.step_time * (1 - 1e-9));
+  }
 }
 
 }  // namespace

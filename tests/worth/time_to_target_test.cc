@@ -89,6 +89,17 @@ TEST(TimeToTarget, SpreadOfTheSeedsWidensTheTimeAndNotTheStep) {
               std::hypot(std::log(other.step / other.step_interval.low), spread), 1e-3);
 }
 
+// Rows of one scenario err alike; how many steps a training takes is its own.
+TEST(TimeToTarget, SpreadOfTheSeedsKeepsAComparisonOpen) {
+  const Worth doubtful = worth_with({reaching("dense", 1, 70), reaching("dense", 2, 100 / 0.7),
+                                     reaching("local 4", 1, 180), reaching("local 4", 2, 180)});
+  const double spread = 0.50442 * std::sqrt(1.5) * 3.0777;
+  const WorthRow& local = row_of(doubtful, "local 4");
+  EXPECT_GT(std::log(local.gain_interval.high / local.gain), spread - 1e-3);
+  EXPECT_GT(std::log(local.gain / local.gain_interval.low), spread - 1e-3);
+  EXPECT_LT(doubtful.rows.front().chance_over_next, 0.9);
+}
+
 TEST(TimeToTarget, ARampIsEvaluatedOverTheStepsToTheTarget) {
   const Seconds soon = worth_with({reaching("ramp", 1, 200)}).rows.front().step;
   const Seconds late = worth_with({reaching("ramp", 1, 20000)}).rows.front().step;
