@@ -93,6 +93,12 @@ void gather_apart(Communication& communication, const Workload& workload, const 
   for (auto exchange = parameters.rbegin(); exchange != parameters.rend(); ++exchange) {
     exchange->needed = needed = std::min(needed, exchange->needed);
   }
+  // Around all others is one that is gathered first and summed last: needed from the start on.
+  const auto first = std::ranges::find_if(
+      parameters, [](const BucketExchange& exchange) { return !exchange.regather.empty(); });
+  if (parameters.end() - first < 2) return;
+  const auto& last = communication.gradients.back().bucket.tensors;
+  if (std::ranges::is_permutation(first->bucket.tensors, last)) first->needed = 0;
 }
 
 // Owns the parameters that the passes gather, and how.

@@ -40,6 +40,10 @@ inline constexpr TorchVersion kExplicitFirst{2, 3};
 // bucket_cap_mb_list: a limit for each bucket (pytorch PR #169026).
 inline constexpr TorchVersion kListedCaps{2, 12};
 
+// fully_shard's reshard_after_forward, if it is given, goes for the root too (torch 2.8,
+// _fully_shard.py, auto_reshard_after_forward).
+inline constexpr TorchVersion kGivenForRoot{2, 8};
+
 // Gloo sums bf16 (pytorch PR #113557).
 inline constexpr TorchVersion kGlooBf16{2, 2};
 

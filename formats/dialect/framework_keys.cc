@@ -78,12 +78,12 @@ bool says_off(const Json& value) {
   return std::ranges::find(kOff, value.get_ref<const std::string&>()) != std::end(kOff);
 }
 
-std::string list_ignored_keys(const Json& config, const KeyList& list) {
+std::string list_ignored_keys(const Json& config, const KeyList& list, const std::string& place) {
   std::string keys;
   for (const auto& [key, value] : config.items()) {
     const auto known = list.keys.find(key);
     if (known == list.keys.end() || !known->second.is_ignored(value)) continue;
-    keys += (keys.empty() ? "" : ", ") + key;
+    keys += (keys.empty() ? "" : ", ") + place + key;
   }
   return keys;
 }

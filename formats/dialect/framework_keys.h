@@ -37,8 +37,10 @@ std::vector<std::string> key_list_names();
 // Returns true if a value turns its key's effect off: false, 0, 1, "none" and the like.
 bool says_off(const Json& value);
 
-// Returns the keys that are given and matter, though nothing evaluates them: "a, b".
-std::string list_ignored_keys(const Json& config, const KeyList& list);
+// Returns the keys that are given and matter, though nothing evaluates them: "a, b", each with the
+// place in front of it.
+std::string list_ignored_keys(const Json& config, const KeyList& list,
+                              const std::string& place = "");
 
 // Ends the reading of a configuration by its list of keys. Keys without effect are passed over,
 // those that matter become one note, and a key that the framework does not have is refused.

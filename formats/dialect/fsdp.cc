@@ -142,9 +142,10 @@ void find_reach(const std::set<Path>& modules, const Workload& workload, Unit& u
 }
 
 // Returns units in the order of their completion. A parameter belongs to the innermost wrapped
-// module. The root keeps its parameters for the backward pass (torch resets the root's setting),
-// and so do the units that `not_resharded` names.
-std::vector<Unit> units_of(Reader& config, const Workload& workload, Reading& reading) {
+// module. Units that `not_resharded` names keep their parameters for the backward pass, and so does
+// the root if it stays.
+std::vector<Unit> units_of(Reader& config, bool root_stays, const Workload& workload,
+                           Reading& reading) {
   const auto patterns = read_patterns(config, "units", workload);
   std::vector<Path> module(workload.tensors.size());
   std::vector<Path> unit_of(workload.tensors.size());
@@ -166,7 +167,7 @@ std::vector<Unit> units_of(Reader& config, const Workload& workload, Reading& re
     if (workload.tensors[t].sparse) continue;
     Unit& unit = units[unit_of[t]];
     unit.tensors.push_back(static_cast<int>(t));
-    unit.stays = module[t].empty();
+    unit.stays = root_stays && module[t].empty();
     modules[unit_of[t]].insert(module[t]);
   }
   const auto kept = read_patterns(config, "not_resharded", workload);
@@ -314,6 +315,20 @@ int read_shards(Reader& config, std::int64_t version, const std::string& shardin
   return shards;
 }
 
+// Returns true if the root keeps its parameters for the backward pass: under FSDP1, and under FSDP2
+// if torch resets the root's setting, which a given value has prevented since 2.8.
+bool root_stays(Reader& config, std::int64_t version, const Workload& workload, Reading& reading) {
+  const TorchVersion torch = torch_version(read_torch(config)).value_or(torch_of(workload));
+  const char* key = "reshard_after_forward";
+  const bool given = config.has(key) && !config.json().at(key).is_null();
+  const bool stays = version == 1 || !given || torch < kGivenForRoot;
+  note(reading.notes,
+       {{!stays && config.json().at(key) == true,
+         "since torch 2.8 reshard_after_forward, if it is given, goes for the root too, which is "
+         "gathered again at once: without the key it stays gathered"}});
+  return stays;
+}
+
 // Reads if parameters are given up after the forward pass, and to which smaller group.
 void read_reshard(Reader& config, std::int64_t version, const std::string& sharding, int shards,
                   Strategy& strategy) {
@@ -325,7 +340,7 @@ void read_reshard(Reader& config, std::int64_t version, const std::string& shard
   }
   const Json* value = config.find(key);
   if (value == nullptr || !value->is_number()) {
-    strategy.regather = config.boolean_or(key, true);
+    strategy.regather = value == nullptr || value->is_null() || config.boolean_or(key, true);
     return;
   }
   const bool factor = value->is_number_integer() && *value >= 1 && *value <= shards &&
@@ -464,15 +479,15 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (version == 1 && config.has(kAcross)) config.fail(kAcross, "is FSDP2's");
   const bool across_last = !config.boolean_or(kAcross, true);
   const bool no_sync = config.boolean_or("no_sync", false);
-  const std::string prefetch = config.word_or("backward_prefetch", "BACKWARD_PRE",
-                                              {"BACKWARD_PRE", "BACKWARD_POST", "NONE"});
-  if (prefetch != "BACKWARD_PRE") {
+  if (config.word_or("backward_prefetch", "BACKWARD_PRE",
+                     {"BACKWARD_PRE", "BACKWARD_POST", "NONE"}) != "BACKWARD_PRE") {
     config.fail("backward_prefetch", "only BACKWARD_PRE, the default, is modelled");
   }
   for (const char* key : {"forward_prefetch", "limit_all_gathers"}) config.boolean_or(key, false);
   const bool aligned = config.boolean_or("use_orig_params", false) && version == 1;
   strategy.fusion.rule = Fusion::Rule::kGroups;
-  std::vector<Unit> units = units_of(config, workload, reading);
+  std::vector<Unit> units =
+      units_of(config, root_stays(config, version, workload, reading), workload, reading);
   if (!workload.parallel.whole_job()) refuse_unheld(config, reading);
   for (Unit& unit : units) {
     // In the order of registration, because the end of the last one is not padded.
@@ -553,13 +568,18 @@ std::vector<int> root_of(const Strategy& strategy, const std::vector<plan::Bucke
   return root;
 }
 
-// Returns the modules of the other units that stay gathered.
+// Returns the modules of the other units that stay gathered; with a number, which goes for the root
+// too, one of the root's modules.
 Json kept_units(const Strategy& strategy, const std::vector<int>& root, const Workload& workload) {
   Json names = Json::array();
-  for (int g = 0; strategy.regather && g < strategy.traits.kept_groups; ++g) {
-    const std::vector<int>& group = strategy.gather_groups[index(g)];
-    const Path module = common_module(group, workload);
-    if (group != root && !module.empty()) names.push_back(text_of(module));
+  if (!strategy.regather) return names;
+  const auto add = [&](const std::vector<int>& tensors) {
+    const Path module = common_module(tensors, workload);
+    if (!module.empty()) names.push_back(text_of(module));
+  };
+  if (strategy.traits.regather_group > 0 && !root.empty()) add({root.front()});
+  for (int g = 0; g < strategy.traits.kept_groups; ++g) {
+    if (strategy.gather_groups[index(g)] != root) add(strategy.gather_groups[index(g)]);
   }
   return names;
 }
@@ -589,6 +609,14 @@ std::vector<int> with_inner(const std::vector<int>& own, const Strategy& strateg
     if (std::ranges::min(behind) < std::ranges::min(own)) add(behind);
   }
   return all;
+}
+
+// Returns what FSDP2's reshard_after_forward may be so that the root stays gathered, or is gathered
+// again: without the key it stays.
+std::vector<Json> reshard_words(const Strategy& strategy) {
+  if (!strategy.regather) return {false};
+  if (strategy.traits.regather_group > 0) return {strategy.traits.regather_group};
+  return {nullptr, true};
 }
 
 // Returns the modules that are wrapped for these buckets.
@@ -643,43 +671,60 @@ Json formats_of(const Strategy& strategy, const Workload& workload) {
   return {{"param_dtype", name(parameter)}, {"reduce_dtype", summed}};
 }
 
-std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
-                          const Workload& workload, const Cluster& cluster) {
-  const std::vector<int> root = root_of(strategy, buckets, workload);
-  const std::vector<Path> modules = modules_of(strategy, buckets, root, workload);
-  Json each = Json::array();
-  for (const auto& module : modules) each.push_back(text_of(module));
-  std::vector<Json> configs;
+// Returns configurations of these units, FSDP2's before FSDP1's unless the strategy is as FSDP1's.
+std::vector<Json> configs_of(const Json& units, const Strategy& strategy,
+                             const std::vector<int>& root, const Workload& workload,
+                             const Cluster& cluster) {
   const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
   const int shards = sharded ? shard_ranks(strategy, cluster.ranks()) : cluster.ranks();
   const bool hybrid = shards != 0 && shards < cluster.ranks();
   const Json mesh = hybrid ? Json{cluster.ranks() / shards, shards} : Json();
-  const std::vector<Json> joined = joined_units(strategy, buckets, root, workload);
-  for (Json units : {in_patterns(modules), each}) {
-    for (const Json& unit : joined) units.push_back(unit);
-    Json config{{"units", units}};
-    const bool staged = workload.parallel.pipeline > 1;
-    if (workload.micro_batches > 1 && !staged) config["no_sync"] = !strategy.each_micro_batch;
-    const Json formats = formats_of(strategy, workload);
-    Json second = config;
-    second["version"] = 2;
-    if (!formats.empty()) second[formats_key(2)] = formats;
-    second["reshard_after_forward"] = strategy.regather;
-    if (strategy.traits.regather_group > 0)
-      second["reshard_after_forward"] = strategy.traits.regather_group;
-    const Json kept = kept_units(strategy, root, workload);
-    if (!kept.empty()) second["not_resharded"] = kept;
-    if (strategy.traits.across_last) second[kAcross] = false;
-    if (hybrid) second["mesh"] = mesh;
-    Json first = config;
-    first["version"] = 1;
-    if (!formats.empty()) first[formats_key(1)] = formats;
-    first["sharding_strategy"] = word_of(strategy, hybrid);
-    if (hybrid && shards != cluster.gpus_per_node) first["device_mesh"] = mesh;
-    const bool older = !sharded || (strategy.traits.buckets.pad_elements == shards && shards > 1);
-    if (older) std::swap(first, second);
-    configs.push_back(second);
-    configs.push_back(first);
+  Json config{{"units", units}};
+  const bool staged = workload.parallel.pipeline > 1;
+  if (workload.micro_batches > 1 && !staged) config["no_sync"] = !strategy.each_micro_batch;
+  const Json formats = formats_of(strategy, workload);
+  Json second = config;
+  second["version"] = 2;
+  if (!formats.empty()) second[formats_key(2)] = formats;
+  const Json kept = kept_units(strategy, root, workload);
+  if (!kept.empty()) second["not_resharded"] = kept;
+  if (strategy.traits.across_last) second[kAcross] = false;
+  if (hybrid) second["mesh"] = mesh;
+  std::vector<Json> configs;
+  for (const Json& word : reshard_words(strategy)) {
+    configs.push_back(patched_config(second, {{"reshard_after_forward", word}}));
+  }
+  Json first = config;
+  first["version"] = 1;
+  if (!formats.empty()) first[formats_key(1)] = formats;
+  first["sharding_strategy"] = word_of(strategy, hybrid);
+  if (hybrid && shards != cluster.gpus_per_node) first["device_mesh"] = mesh;
+  const bool older = !sharded || (strategy.traits.buckets.pad_elements == shards && shards > 1);
+  configs.insert(older ? configs.begin() : configs.end(), std::move(first));
+  return configs;
+}
+
+std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
+                          const Workload& workload, const Cluster& cluster) {
+  std::vector<Json> configs;
+  const auto add = [&](const Json& units, const std::vector<int>& root) {
+    for (Json& config : configs_of(units, strategy, root, workload, cluster)) {
+      configs.push_back(std::move(config));
+    }
+  };
+  std::vector<std::vector<int>> roots{root_of(strategy, buckets, workload)};
+  if (!roots.front().empty()) roots.emplace_back();  // it is gathered again
+  for (const std::vector<int>& root : roots) {
+    const std::vector<Path> modules = modules_of(strategy, buckets, root, workload);
+    const std::vector<Json> joined = joined_units(strategy, buckets, root, workload);
+    Json each = Json::array();
+    for (const auto& module : modules) each.push_back(text_of(module));
+    for (Json units : {in_patterns(modules), each}) {
+      const Json apart = units;  // the root has what is joined
+      for (const Json& unit : joined) units.push_back(unit);
+      add(units, root);
+      if (!joined.empty()) add(apart, root);
+    }
   }
   return configs;
 }
@@ -689,15 +734,16 @@ std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cl
                              const Partitions&) {
   const std::vector<Path> layers = layers_of(workload);
   std::vector<Json> configs;
-  for (const bool again : {true, false}) {
+  for (const Json& again : {Json(), Json(false)}) {
     for (const Json& units : {Json::array(), in_patterns(layers)}) {
-      configs.push_back({{"version", 2}, {"units", units}, {"reshard_after_forward", again}});
+      configs.push_back(
+          patched_config({{"version", 2}, {"units", units}}, {{"reshard_after_forward", again}}));
     }
   }
   return configs;
 }
 
-// Varies the ranks that shards lie on, and whether the backward pass gathers parameters again.
+// Varies the ranks that shards lie on, and if the backward pass gathers parameters again.
 Changes changes(const Json& config, const Cluster& cluster) {
   Changes changes;
   if (config.value("version", 2) == 1) {
@@ -717,7 +763,8 @@ Changes changes(const Json& config, const Cluster& cluster) {
     }
     return changes;
   }
-  for (const bool again : {false, true}) {
+  const std::vector<Json> words{false, nullptr};  // without the key the root alone stays gathered
+  for (const Json& again : words) {
     changes.push_back({ChangeKind::kAlgorithm, {{"reshard_after_forward", again}}});
     if (config.contains("mesh")) {
       changes.push_back(
@@ -726,7 +773,7 @@ Changes changes(const Json& config, const Cluster& cluster) {
   }
   for (const std::int64_t shards : groups_below(cluster)) {
     changes.push_back({ChangeKind::kHierarchy, {{"reshard_after_forward", shards}}});
-    for (const bool again : {false, true}) {
+    for (const Json& again : words) {
       changes.push_back(
           {ChangeKind::kHierarchy,
            {{"mesh", {cluster.ranks() / shards, shards}}, {"reshard_after_forward", again}}});
@@ -743,7 +790,7 @@ Dialect fsdp_dialect() {
           .read = read,
           .suggest = suggest,
           .changes = changes,
-          .defaults = {{"version", 2}, {"reshard_after_forward", true}},
+          .defaults = {{"version", 2}, {"reshard_after_forward", nullptr}},
           .candidates = candidates,
           .schemes = pytorch_schemes,
           .code = fsdp_code,

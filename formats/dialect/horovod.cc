@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "formats/dialect/changes.h"
+#include "formats/dialect/framework_keys.h"
 #include "formats/json/reader.h"
 
 namespace syncline::dialect {
@@ -127,7 +128,7 @@ Reading read(Reader config, const Workload&, const Cluster& cluster, bool) {
   strategy.streams =
       static_cast<int>(variable(config, "HOROVOD_NUM_NCCL_STREAMS", 1, {1, kMaxStreams}));
   const bool half = config.word_or("compression", "none", {"none", "fp16"}) == "fp16";
-  config.finish();
+  finish_keys(config, key_list("horovod"), reading.notes);
   if (threshold != std::floor(threshold)) {
     config.fail("HOROVOD_FUSION_THRESHOLD", "expected a whole number of bytes");
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "formats/dialect/changes.h"
+#include "formats/dialect/framework_keys.h"
 #include "formats/dialect/mindspore_context.h"
 #include "formats/json/reader.h"
 
@@ -306,7 +307,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   Context context = read_context(config, reading.notes);
   const Ids ids = read_ids(config, parameters, context);
-  config.finish();
+  finish_keys(config, key_list("mindspore"), reading.notes);
   Strategy& strategy = reading.strategy;
   strategy.fusion.rule = Fusion::Rule::kGroups;
   if (context.sharded && cluster.ranks() > 1) {

@@ -1,7 +1,9 @@
 #include "formats/dialect/dialects.h"
 
 #include <algorithm>
+#include <map>
 
+#include "formats/dialect/framework_keys.h"
 #include "formats/dialect/paddle.h"
 #include "formats/json/reader.h"
 
@@ -25,6 +27,9 @@ struct Settings {
   bool use_hierarchical_allreduce = false;
   std::int64_t inter_nranks = 1;
   bool sync_batch_norm = false;
+  bool without_graph_optimization =
+      false;  // true by default since Paddle 2.6 has no graph executor
+  std::int64_t fuse_grad_size_in_num = 8;
 };
 
 std::string number(std::int64_t value) { return std::to_string(value); }
@@ -53,6 +58,29 @@ Fusion fusion_of(const Settings& settings, bool as_documents) {
   // The documents: at most that count.
   if (count > 1) fusion.count = as_documents ? count : count + 1;
   fusion.by_layer = true;
+  return fusion;
+}
+
+// Returns the groups of raw_program_optimizer.py, _allreduce_fusion_program: so many gradients of a
+// format in the order of the backward pass, sent in the order of their last ones.
+Fusion raw_fusion(const Settings& settings, const Workload& workload) {
+  Fusion fusion;
+  if (!settings.fuse_all_reduce_ops) return fusion;
+  fusion.rule = Fusion::Rule::kGroups;
+  fusion.align = kGpuChunk;
+  std::map<DType, std::size_t> open;  // index of a format's open group
+  for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+    const Tensor& tensor = workload.tensors[t];
+    if (tensor.sparse) continue;
+    auto [at, fresh] = open.try_emplace(tensor.dtype, fusion.groups.size());
+    const auto count = fresh ? 0 : static_cast<std::int64_t>(fusion.groups[at->second].size());
+    if (fresh || count == settings.fuse_grad_size_in_num) {
+      at->second = fusion.groups.size();
+      fusion.groups.emplace_back();
+    }
+    fusion.groups[at->second].push_back(static_cast<int>(t));
+  }
+  std::ranges::sort(fusion.groups, {}, [](const auto& group) { return group.back(); });
   return fusion;
 }
 
@@ -114,7 +142,7 @@ ComputeFusion read_build_strategy(Reader build, const Workload& workload, Notes&
          asked + ": what they fuse is not known, as the workload has no operators; its times are "
                  "used as given"},
         {broadcasts, "fuse_broadcast_ops is turned off: it only works under Reduce mode"}});
-  build.finish();
+  finish_keys(build, key_list("paddle.build_strategy"), notes);
   return fusion;
 }
 
@@ -228,20 +256,33 @@ Strategy::Update update_of(const ComputeFusion& fusion, const Workload& workload
   return Strategy::Update::kAfterAll;
 }
 
-// Notes settings without effect: LocalSGD excludes the graph executor, the only reader of them.
-void note_unread(Reader& config, Notes& notes) {
-  const std::string unread = list_given(
-      config, {"fuse_all_reduce_ops", "fuse_grad_size_in_MB", "_fuse_grad_size_in_TFLOPS",
-               "fuse_grad_size_in_TFLOPS", "nccl_comm_num", "sync_nccl_allreduce",
-               "use_hierarchical_allreduce", kRanksAGroup, "sync_batch_norm", "build_strategy"});
-  note(notes, {{!unread.empty(), "no effect under LocalSGD: " + unread}});
+// Notes settings without effect: those that the graph executor alone reads, which LocalSGD and
+// without_graph_optimization exclude.
+void note_unread(Reader& config, bool local, Notes& notes) {
+  std::string unread = list_given(
+      config, {"fuse_grad_size_in_MB", "_fuse_grad_size_in_TFLOPS", "fuse_grad_size_in_TFLOPS",
+               "nccl_comm_num", "sync_nccl_allreduce", "use_hierarchical_allreduce", kRanksAGroup,
+               "sync_batch_norm", "build_strategy"});
+  if (local && config.has("fuse_all_reduce_ops")) {
+    unread = "fuse_all_reduce_ops" + (unread.empty() ? "" : ", " + unread);
+  }
+  const std::string where = local ? "under LocalSGD" : "without the graph executor";
+  note(notes, {{!unread.empty(), "no effect " + where + ": " + unread}});
 }
 
-Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool as_documents) {
-  Reading reading;
-  Notes& notes = reading.notes;
+// Sets what RawProgramOptimizer makes of a program: every all-reduce on one stream, each update
+// after its own, and no fused operators.
+void take_raw_program(Reader& config, const Settings& settings, const Workload& workload,
+                      Reading& reading) {
   Strategy& strategy = reading.strategy;
+  strategy.compute_fusion = {};
+  strategy.fusion = raw_fusion(settings, workload);
+  strategy.update = Strategy::Update::kPerBucket;
+  note_unread(config, false, reading.notes);
+}
 
+// Reads the fields of DistributedStrategy that say how gradients travel.
+Settings read_settings(Reader& config, bool as_documents, Notes& notes) {
   Settings settings;
   const auto flag = [&](const char* key, bool& on) { on = paddle_flag(config, key, on, notes); };
   const auto integer = [&](const char* key, std::int64_t& number) {
@@ -255,10 +296,25 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   flag("use_hierarchical_allreduce", settings.use_hierarchical_allreduce);
   integer(kRanksAGroup, settings.inter_nranks);
   flag("sync_batch_norm", settings.sync_batch_norm);
+  flag("without_graph_optimization", settings.without_graph_optimization);
+  integer("fuse_grad_size_in_num", settings.fuse_grad_size_in_num);
   if (settings.nccl_comm_num < 1 || settings.nccl_comm_num > kMaxComms) {
     config.fail("nccl_comm_num", "found " + number(settings.nccl_comm_num) +
                                      ", expected a whole number from 1 to " + number(kMaxComms));
   }
+  if (settings.fuse_grad_size_in_num < 1) {
+    config.fail("fuse_grad_size_in_num", "found " + number(settings.fuse_grad_size_in_num) +
+                                             ", expected a number of gradients, 1 or more");
+  }
+  return settings;
+}
+
+Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool as_documents) {
+  Reading reading;
+  Notes& notes = reading.notes;
+  Strategy& strategy = reading.strategy;
+
+  Settings settings = read_settings(config, as_documents, notes);
   Notes build_notes;
   strategy.compute_fusion.fuse_bn_add_act_ops = true;
   if (config.has("build_strategy")) {
@@ -266,18 +322,28 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
         read_build_strategy(config.object("build_strategy"), workload, build_notes);
   }
   read_paddle_training(config, workload, cluster, reading);
-  config.finish();
+  finish_keys(config, key_list("paddle"), notes);
 
   if (strategy.local_sgd.enabled) {
     strategy.compute_fusion = {};
     strategy.streams = 2;
-    note_unread(config, notes);
+    note_unread(config, true, notes);
+    note(notes,
+         {{settings.without_graph_optimization,
+           "RawProgramOptimizer sums the gradients in each step all the same (Paddle 2.6.2), "
+           "which is left out: LocalSGD gains nothing there"}});
     return reading;
   }
   notes.insert(notes.end(), build_notes.begin(), build_notes.end());
   apply_guards(cluster, as_documents, settings, notes);
   const bool dgc = !strategy.compression.codec.empty();
   if (dgc) settings.fuse_all_reduce_ops = false;
+  if (settings.without_graph_optimization && cluster.ranks() > 1) {
+    take_raw_program(config, settings, workload, reading);
+    return reading;
+  }
+  note(notes, {{config.has("fuse_grad_size_in_num"),
+                "fuse_grad_size_in_num has no effect without without_graph_optimization"}});
   strategy.streams = streams_of(config, settings, as_documents, notes);
   strategy.fusion = fusion_of(settings, as_documents);
   // Paddle's own names have one dot ("fc_0.w_0"). Names with more are from another framework: their

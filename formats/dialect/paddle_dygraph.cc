@@ -4,6 +4,7 @@
 #include "formats/dialect/changes.h"
 #include "formats/dialect/ddp_buckets.h"
 #include "formats/dialect/dialects.h"
+#include "formats/dialect/framework_keys.h"
 #include "formats/dialect/paddle.h"
 #include "formats/json/reader.h"
 
@@ -64,7 +65,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     last_mb = config.number(key, {0, 1e9, true});
   }
   const bool find_unused = config.boolean_or("find_unused_parameters", false);
-  config.finish();
+  finish_keys(config, key_list("paddle_dygraph"), reading.notes);
 
   Fusion& fusion = reading.strategy.fusion;
   fusion.rule = Fusion::Rule::kGroups;

@@ -114,8 +114,10 @@ std::string unit_code(const Json& unit) {
 }
 
 std::string fsdp2_code(const Json& config) {
-  std::string arguments =
-      ", reshard_after_forward=" + python_word(config.value("reshard_after_forward", Json(true)));
+  std::string arguments;
+  if (config.contains("reshard_after_forward")) {
+    arguments = ", reshard_after_forward=" + python_word(config["reshard_after_forward"]);
+  }
   if (config.contains("mesh")) arguments += ", mesh=" + mesh_of(config["mesh"]);
   if (config.contains("mp_policy")) {
     arguments += ", mp_policy=" + policy_of("MixedPrecisionPolicy", config["mp_policy"]);

@@ -37,10 +37,10 @@ void add_fsdp2(const Json& config, const Cluster& cluster, std::vector<Scheme>& 
     list.push_back({name, "fsdp",
                     patched_config(config, {{"reshard_after_forward", reshard}, {"mesh", mesh}})});
   };
-  add("FSDP2", true, nullptr);
+  add("FSDP2", nullptr, nullptr);
   add("FSDP2, not resharded", false, nullptr);
   if (!has_levels(cluster)) return;
-  add("HSDP", true, node_mesh(cluster));
+  add("HSDP", nullptr, node_mesh(cluster));
   add("HSDP, not resharded", false, node_mesh(cluster));
   add("FSDP2, resharded inside nodes", cluster.gpus_per_node, nullptr);
 }

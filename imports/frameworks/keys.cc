@@ -1,8 +1,11 @@
 #include "imports/frameworks/keys.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "core/base/error.h"
+#include "formats/dialect/framework_keys.h"
+#include "formats/json/reader.h"
 #include "formats/json/text.h"
 #include "formats/text/visible.h"
 #include "imports/frameworks/settings.h"
@@ -92,6 +95,28 @@ std::string Keys::word(const char* key, const std::string& otherwise) const {
   if (!has_value(all, key)) return otherwise;
   const Json& value = all[key];
   return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string unread_keys(const Json& section, const std::string& place,
+                        std::initializer_list<std::string> lists, const std::set<std::string>& read,
+                        std::vector<std::string>& assumed) {
+  std::string left;
+  std::vector<std::string> names;
+  for (const std::string& list : lists) {
+    const dialect::KeyList& known = dialect::key_list(list);
+    const std::string own = dialect::list_ignored_keys(section, known, place + ".");
+    if (!own.empty()) left += (left.empty() ? "" : ", ") + own;
+    for (const auto& [name, key] : known.keys) names.push_back(name);
+  }
+  for (const auto& [key, value] : section.items()) {
+    if (value.is_null() || read.contains(key) || std::ranges::find(names, key) != names.end()) {
+      continue;
+    }
+    const std::string word = shorten_text(visible(key), 60);
+    assumed.push_back("nothing of " + place + "." + word + ", which is not known" +
+                      did_you_mean(word, names));
+  }
+  return left;
 }
 
 Json with_references(const Json& all) {

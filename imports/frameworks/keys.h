@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "formats/json/json.h"
 
@@ -26,6 +29,13 @@ struct Keys {
   std::int64_t size(const char* key, std::int64_t otherwise) const;
   std::string word(const char* key, const std::string& otherwise = "") const;
 };
+
+// Returns the keys of a section that change a step, by the package's own lists of these names,
+// though nothing evaluates them: "compile.enable, float8.recipe_name". Adds to `assumed` those that
+// no list has and nobody has read.
+std::string unread_keys(const Json& section, const std::string& place,
+                        std::initializer_list<std::string> lists, const std::set<std::string>& read,
+                        std::vector<std::string>& assumed);
 
 // Replaces references by their values: "${model.seq_length}", "${.hidden_size}", as OmegaConf does.
 // Leaves those that it cannot resolve.

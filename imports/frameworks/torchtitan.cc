@@ -2,9 +2,13 @@
 // distributed/pipeline.py (stages of a schedule, layers of a stage) and models/llama3.
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 
 #include "catalogue/architectures/architecture.h"
+#include "formats/dialect/framework_keys.h"
 #include "formats/json/reader.h"
+#include "imports/frameworks/keys.h"
 #include "imports/frameworks/settings.h"
 
 namespace syncline::job::frameworks {
@@ -23,6 +27,7 @@ class Sections {
   // Returns the section that has the key; nullptr: none.
   const Place* find(const std::vector<Place>& places) const {
     for (const Place& place : places) {
+      read_[place.section].insert(place.key);
       const auto section = toml_.find(place.section);
       if (section != toml_.end() && section->is_object() && section->contains(place.key)) {
         return &place;
@@ -49,9 +54,13 @@ class Sections {
     reader(place).fail(place.key, what);
   }
 
+  // Returns the keys that were looked for in a section.
+  const std::set<std::string>& read(const std::string& section) const { return read_[section]; }
+
  private:
   const Json& toml_;
   const std::string& file_;
+  mutable std::map<std::string, std::set<std::string>> read_;
 };
 
 std::vector<Place> degree(const char* key) {
@@ -164,11 +173,13 @@ void read_batches(const Sections& toml, bool pipelined, Settings& settings) {
 struct Wrapped {
   Json units;
   Json kept;
+  bool root = false;  // the root is told too if it is gathered again
 };
 
 // Returns the units. Since 0.2 (distributed/fsdp.py in 0.3, models/llama3/infra/parallelize.py
-// before) norm, head and a tied embedding are one unit; only "always" gathers it again. In 0.1 all
-// three are the root's, and the last layer stays gathered.
+// before) norm, head and a tied embedding are one unit; only "always" gathers it again, and the
+// root is told nothing. In 0.1 all three are the root's, which is told, and the last layer stays
+// gathered.
 Wrapped wrapped(const Sections& toml, std::vector<std::string>& assumed) {
   const bool newer = toml.find({{"compile", "enable"},
                                 {"model", "hf_assets_path"},
@@ -185,15 +196,16 @@ Wrapped wrapped(const Sections& toml, std::vector<std::string>& assumed) {
   if (older && !newer) {
     Json last = Json::array();
     if (row != nullptr) last.push_back("model.layers." + std::to_string(row->shape.layers - 1));
-    return {{"model.layers.*"}, std::move(last)};
+    return {{"model.layers.*"}, std::move(last), true};
   }
   if (!newer) {
     assumed.emplace_back("torchtitan 0.2 or later, which wraps embedding, norm and head apart");
   }
   if (row != nullptr && row->shape.tied) {
-    return {{{"model.embed_tokens", "model.norm"}, "model.layers.*"}, {"model.norm"}};
+    return {{{"model.embed_tokens", "model.norm"}, "model.layers.*"}, {"model.norm"}, false};
   }
-  return {{{"model.norm", "lm_head"}, "model.layers.*", "model.embed_tokens"}, {"model.norm"}};
+  return {
+      {{"model.norm", "lm_head"}, "model.layers.*", "model.embed_tokens"}, {"model.norm"}, false};
 }
 
 // Returns the strategy: shards are divided with the sequence's; replicas without shards use DDP.
@@ -211,7 +223,8 @@ Json strategy_of(const Sections& toml, const Json& parallel, std::vector<std::st
   const bool again =
       reshard == "always" || (reshard == "default" && !parallel.contains("pipeline"));
   Wrapped own = wrapped(toml, assumed);
-  Json config{{"version", 2}, {"units", std::move(own.units)}, {"reshard_after_forward", again}};
+  Json config{{"version", 2}, {"units", std::move(own.units)}};
+  if (!again || own.root) config["reshard_after_forward"] = again;
   if (again && reshard == "default" && !own.kept.empty()) {
     config["not_resharded"] = std::move(own.kept);
   }
@@ -239,6 +252,23 @@ void read_model(const Sections& toml, Settings& settings) {
     settings.workload["source"] = "generated: " + std::string(row->summary);
   }
   settings.workload["operators"] = std::move(operators);
+}
+
+// Names keys that no reader evaluates. In the oldest files the degrees are in other sections.
+void name_unread(const Json& json, const Sections& toml, std::vector<std::string>& assumed) {
+  const std::vector<std::string> lists = dialect::key_list_names();
+  std::string left;
+  for (const auto& [section, keys] : json.items()) {
+    const std::string list = "torchtitan." + section;
+    const bool older = section == "training" || section == "experimental";
+    if (!keys.is_object() || std::ranges::find(lists, list) == lists.end()) continue;
+    const std::set<std::string>& read = toml.read(section);
+    const std::string own =
+        older ? unread_keys(keys, section, {list, "torchtitan.parallelism"}, read, assumed)
+              : unread_keys(keys, section, {list}, read, assumed);
+    if (!own.empty()) left += (left.empty() ? "" : ", ") + own;
+  }
+  if (!left.empty()) assumed.push_back("nothing gained or lost by what is left out: " + left);
 }
 
 }  // namespace
@@ -272,10 +302,7 @@ Settings of_torchtitan(const Json& json, const std::string& file) {
               "found '" + again + "', expected none, selective or full");
   }
   settings.strategy = strategy_of(toml, parallel, settings.assumed);
-  if (toml.on({{"parallelism", "enable_async_tensor_parallel"}})) {
-    settings.assumed.emplace_back(
-        "nothing gained or lost by what is left out: enable_async_tensor_parallel");
-  }
+  name_unread(json, toml, settings.assumed);
   return settings;
 }
 

@@ -66,6 +66,17 @@ LightningStrategy strategy_in(const Json& trainer, const std::string& file) {
   return {short_name(strategy["class_path"].get<std::string>()), section_of(strategy, "init_args")};
 }
 
+// Names arguments that no reader evaluates; those that Lightning hands to torch are in torch's
+// list.
+void name_unread_arguments(const LightningStrategy& strategy,
+                           std::initializer_list<std::string> lists, Settings& settings) {
+  const std::string left =
+      unread_keys(strategy.arguments, "trainer.strategy", lists, {"init_sync"}, settings.assumed);
+  if (!left.empty()) {
+    settings.assumed.push_back("nothing gained or lost by what is left out: " + left);
+  }
+}
+
 // Returns DDP's configuration. Only here no_sync covers all but the last micro-batch.
 Json lightning_ddp(const LightningStrategy& strategy, const std::string& file, Settings& settings) {
   Json config{{"no_sync", true}};
@@ -75,10 +86,7 @@ Json lightning_ddp(const LightningStrategy& strategy, const std::string& file, S
   for (const auto& [key, value] : strategy.arguments.items()) {
     constexpr std::array kRead{"find_unused_parameters", "gradient_as_bucket_view", "static_graph",
                                "bucket_cap_mb",          "broadcast_buffers",       "init_sync"};
-    constexpr std::array kWithoutEffect{"accelerator",           "parallel_devices", "timeout",
-                                        "cluster_environment",   "checkpoint_io",    "start_method",
-                                        "process_group_backend", "precision_plugin"};
-    if (value.is_null() || std::ranges::find(kWithoutEffect, key) != kWithoutEffect.end()) continue;
+    if (value.is_null()) continue;
     if (std::ranges::find(kRead, key) != kRead.end()) {
       config[key] = value;
     } else if (key == "ddp_comm_hook" && value.is_string()) {
@@ -86,10 +94,9 @@ Json lightning_ddp(const LightningStrategy& strategy, const std::string& file, S
     } else if (key == "model_averaging_period" || key.starts_with("ddp_comm")) {
       fail(file, "trainer.strategy." + key,
            "is not read: write the hook in a scenario with \"dialect\": \"pytorch\"");
-    } else {
-      settings.assumed.push_back("nothing of trainer.strategy." + key + ", which is not known");
     }
   }
+  name_unread_arguments(strategy, {"lightning.DDPStrategy", "pytorch"}, settings);
   return {{"dialect", "pytorch"}, {"config", std::move(config)}};
 }
 
@@ -119,6 +126,7 @@ Json lightning_fsdp(const LightningStrategy& strategy, const Products& products,
       has_value(strategy.arguments, "activation_checkpointing_policy")) {
     settings.workload["activation_checkpointing"] = "full";
   }
+  name_unread_arguments(strategy, {"lightning.FSDPStrategy", "fsdp1"}, settings);
   return {{"dialect", "fsdp"}, {"config", std::move(config)}};
 }
 
@@ -154,7 +162,9 @@ Settings lightning_deepspeed(const LightningStrategy& strategy, const Products& 
   if (!config.contains("gradient_accumulation_steps")) {
     config["gradient_accumulation_steps"] = steps;
   }
-  return of_deepspeed(config, file);
+  Settings settings = of_deepspeed(config, file);
+  name_unread_arguments(strategy, {"lightning.DeepSpeedStrategy"}, settings);
+  return settings;
 }
 
 // Returns the samples per rank and pass from the data's arguments.

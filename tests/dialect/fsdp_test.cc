@@ -112,6 +112,44 @@ TEST(Fsdp, TheRootStaysGathered) {
   }
 }
 
+// Since torch 2.8 a value that is given goes for the root too: gathered again with the units, among
+// the same ranks. A root that stays in spite of it is named by one of its modules.
+TEST(Fsdp, AGivenValueGoesForTheRootSinceTorch2_8) {
+  const auto gathered_again = [](const char* torch, const std::string& more) {
+    Workload workload = transformer();
+    workload.framework_version = torch;
+    const Strategy strategy =
+        kFsdp.strategy_of(R"({"units": ["model.layers.*"])" + more + "}", workload);
+    kFsdp.expect_comes_back(strategy, workload);
+    return count_of(kFsdp.plan_of(strategy, workload), CollectiveKind::kAllGather) - 3;
+  };
+  for (const char* torch : {"2.6", "2.7.1"}) {
+    for (const char* given : {"true", "2", "4", "null"}) {
+      EXPECT_EQ(gathered_again(torch, std::string(R"(, "reshard_after_forward": )") + given), 2u);
+    }
+  }
+  for (const char* torch : {"2.8.0", "2.15", ""}) {
+    for (const char* given : {"true", "2", "4"}) {
+      const std::string more = std::string(R"(, "reshard_after_forward": )") + given;
+      EXPECT_EQ(gathered_again(torch, more), 3u) << torch << more;
+      EXPECT_EQ(gathered_again(torch, more + R"(, "not_resharded": ["head"])"), 2u) << more;
+      EXPECT_EQ(gathered_again(torch, more + R"(, "torch": "2.7")"), 2u) << torch << more;
+    }
+    EXPECT_EQ(gathered_again(torch, ""), 2u);
+    EXPECT_EQ(gathered_again(torch, R"(, "reshard_after_forward": null)"), 2u);
+    EXPECT_EQ(gathered_again(torch, R"(, "reshard_after_forward": false)"), 0u);
+    EXPECT_EQ(gathered_again(torch, R"(, "reshard_after_forward": 1)"), 0u);
+  }
+  const auto told = [](const std::string& torch) {
+    return has_note(
+        kFsdp.read(R"({"units": [], "reshard_after_forward": true, "torch": ")" + torch + "\"}",
+                   transformer()),
+        "goes for the root too");
+  };
+  EXPECT_TRUE(told("2.8"));
+  EXPECT_FALSE(told("2.7"));
+}
+
 // torch's stages sum in the last micro-batch alone, once the stage's passes are over; replicas'
 // sums may wait for the last micro-batch without them.
 TEST(Fsdp, StagesSumInTheLastMicroBatch) {

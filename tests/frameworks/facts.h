@@ -149,4 +149,29 @@ inline void expect_collectives(const std::vector<Json>& all, const Json& one) {
   ADD_FAILURE() << text;
 }
 
+// The names of the gradients that each collective of a plan sums, each group in alphabetical order.
+using NamedGroups = std::vector<std::vector<std::string>>;
+inline NamedGroups groups_of_plan(const plan::Plan& plan, const Workload& workload) {
+  NamedGroups groups;
+  for (const plan::Bucket& bucket : plan.buckets) {
+    std::vector<std::string>& group = groups.emplace_back();
+    for (const int t : bucket.tensors) {
+      group.push_back(workload.tensors[static_cast<std::size_t>(t)].name);
+    }
+    std::ranges::sort(group);
+  }
+  return groups;
+}
+
+inline NamedGroups groups_of_case(const Json& one) {
+  auto groups = one.at("groups").get<NamedGroups>();
+  for (auto& group : groups) std::ranges::sort(group);
+  return groups;
+}
+
+inline NamedGroups sorted_groups(NamedGroups groups) {
+  std::ranges::sort(groups);
+  return groups;
+}
+
 }  // namespace syncline::test

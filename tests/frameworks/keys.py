@@ -6,13 +6,19 @@ What a key is for Syncline is a judgement, which stays with the key when the lis
 that is new is one that matters and is not modelled, until somebody judges it. Those have their
 defaults with them, which change nothing.
 """
+import ast
 import dataclasses
 import importlib.metadata
 import inspect
 import json
 import os
 import pathlib
+import re
+import subprocess
 import sys
+import tarfile
+import tempfile
+import zipfile
 
 MARKED = pathlib.Path(__file__).resolve().parents[2] / "formats" / "dialect" / "keys"
 
@@ -135,8 +141,130 @@ def accelerate_lists():
             "accelerate.megatron_lm_config": fields(MegatronLMPlugin)}
 
 
+# Read as text, since they are only asked for names and defaults: lightning and torchtitan import
+# torch, Horovod is built with it. torchtitan 0.3 has no JobConfig; 0.1's files are still read.
+SOURCES = {"horovod": ["0.28.1"], "lightning": ["2.6.6"], "torchtitan": ["0.2.2", "0.1.0"]}
+
+
+def source(package, version):
+    """The folder with a release's files, as pip brings them."""
+    folder = pathlib.Path(tempfile.mkdtemp())
+    kind = ["--no-binary", ":all:"] if package == "horovod" else []
+    subprocess.run([sys.executable, "-m", "pip", "download", "-q", f"{package}=={version}",
+                    "--no-deps", "-d", folder, *kind], check=True)
+    file = next(folder.iterdir())
+    if file.suffix == ".whl":
+        zipfile.ZipFile(file).extractall(folder)
+    else:
+        tarfile.open(file).extractall(folder, filter="data")
+        folder = folder / file.name.removesuffix(".tar.gz")
+    return folder
+
+
+def literal(node):
+    """A default that is written out, or its name; None for another."""
+    if isinstance(node, ast.Name):
+        return node.id
+    try:
+        return plain(ast.literal_eval(node))
+    except (TypeError, ValueError):
+        return None
+
+
+def written(file, name):
+    """The function or class of that name in a file."""
+    return next(node for node in ast.walk(ast.parse(file.read_text()))
+                if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name == name)
+
+
+def arguments_in(function):
+    own = function.args
+    names = [one.arg for one in own.args]
+    usual = dict(zip(reversed(names), map(literal, reversed(own.defaults))))
+    usual |= {one.arg: literal(value) for one, value in zip(own.kwonlyargs, own.kw_defaults)
+              if value is not None}
+    return {name: usual.get(name) for name in [*names, *(one.arg for one in own.kwonlyargs)]
+            if name != "self"}
+
+
+def fields_in(kind):
+    return {node.target.id: literal(node.value) if node.value else None for node in kind.body
+            if isinstance(node, ast.AnnAssign)}
+
+
+def init_in(file, name):
+    return arguments_in(next(node for node in written(file, name).body
+                             if isinstance(node, ast.FunctionDef) and node.name == "__init__"))
+
+
+def horovod_lists():
+    folder = source("horovod", *SOURCES["horovod"]) / "horovod"
+    variables = set()
+    for file in (folder / "common").rglob("*.h"):
+        variables |= set(re.findall(r'#define (HOROVOD_\w+)\s+"\1"', file.read_text()))
+    runner = (folder / "runner" / "common" / "util" / "config_parser.py").read_text()
+    variables |= set(re.findall(r"^(HOROVOD_\w+) = '\1'", runner, re.M))
+    wrapper = arguments_in(written(folder / "torch" / "optimizer.py", "DistributedOptimizer"))
+    del wrapper["optimizer"]
+    return {"horovod": dict.fromkeys(variables) | wrapper}
+
+
+def lightning_lists():
+    folder = source("lightning", *SOURCES["lightning"]) / "lightning" / "pytorch" / "strategies"
+    names = {"ddp": "DDPStrategy", "fsdp": "FSDPStrategy", "deepspeed": "DeepSpeedStrategy"}
+    return {f"lightning.{name}": init_in(folder / f"{file}.py", name)
+            for file, name in names.items()}
+
+
+def torchtitan_lists():
+    lists = {}
+    for version in SOURCES["torchtitan"]:
+        folder = source("torchtitan", version) / "torchtitan"
+        file = folder / "config" / "job_config.py"
+        file = file if file.exists() else folder / "config_manager.py"
+        job = written(file, "JobConfig")
+        for section in job.body:
+            if not isinstance(section, ast.AnnAssign):
+                continue
+            keys = fields_in(written(file, ast.unparse(section.annotation)))
+            own = lists.setdefault(f"torchtitan.{section.target.id}", {})
+            own.update({key: usual for key, usual in keys.items() if key not in own})
+    return lists
+
+
+def paddle_lists():
+    import paddle
+    from paddle.distributed.fleet import DistributedStrategy
+
+    own = DistributedStrategy()
+    fleet = {}
+    for name, one in vars(DistributedStrategy).items():
+        if isinstance(one, property):
+            fleet[name] = plain(getattr(own, name))
+    fleet |= {field.name: plain(getattr(own.strategy, field.name))
+              for field in own.strategy.DESCRIPTOR.fields}
+    build = own.strategy.build_strategy
+    wrapper = parameters(paddle.DataParallel.__init__, "layers")
+    return {"paddle": fleet, "paddle_dygraph": fleet | wrapper,
+            "paddle.build_strategy": {field.name: plain(getattr(build, field.name))
+                                      for field in build.DESCRIPTOR.fields}}
+
+
+def mindspore_lists():
+    from mindspore.parallel import _auto_parallel_context as context
+
+    usual = {}
+    for name in context._set_auto_parallel_context_func_map:
+        read = context._get_auto_parallel_context_func_map.get(name)
+        usual[name] = plain(read()) if read else None
+    return {"mindspore": usual}
+
+
 FRAMEWORKS = {"torch": torch_lists, "deepspeed": deepspeed_lists, "megatron-core": megatron_lists,
-              "transformers": transformers_lists, "accelerate": accelerate_lists}
+              "transformers": transformers_lists, "accelerate": accelerate_lists,
+              "horovod": horovod_lists, "lightning": lightning_lists,
+              "torchtitan": torchtitan_lists, "paddlepaddle": paddle_lists,
+              "mindspore": mindspore_lists}
 MARKS = ("modelled", "harmless", "matters")
 
 
@@ -160,7 +288,7 @@ def main():
     out, *names = sys.argv[1:]
     for framework in names:
         made = marked(MARKED / f"{framework}.json", FRAMEWORKS[framework]())
-        version = importlib.metadata.version(framework)
+        version = " and ".join(SOURCES.get(framework) or [importlib.metadata.version(framework)])
         text = json.dumps({"framework": framework, "version": version, "lists": made}, indent=1)
         (pathlib.Path(out) / f"{framework}.json").write_text(text + "\n")
 

@@ -29,6 +29,9 @@ ENVIRONMENTS = {
         ["torch==2.15.0", "numpy==2.5.5", "setuptools", "wheel"],
         ["megatron-core==0.19.2", "--no-deps"],
     ],
+    "paddle3.3": [["paddlepaddle==3.3.1", "setuptools"]],
+    "mindspore2.10": [["mindspore==2.10.0", "setuptools"]],
+    "plain": [],  # asks pip for the texts of other packages
 }
 # Those that ask for a newer Python than Debian 12's.
 PYTHONS = {"torch2.15": ("python3.12", "python3.13", "python3.14")}
@@ -37,6 +40,11 @@ SCRIPTS = [
     ("torch_ddp.py", "torch2.6", "torch2.6_ddp.json", ["torch2.6_ddp.json"]),
     ("torch_fsdp.py", "torch2.6", "torch2.6_fsdp.json",
      ["torch2.6_fsdp1.json", "torch2.6_fsdp2.json"]),
+    ("torch_ddp.py", "torch2.15", "torch2.15_ddp.json", ["torch2.15_ddp.json"]),
+    ("torch_fsdp.py", "torch2.15", "torch2.15_fsdp.json",
+     ["torch2.15_fsdp1.json", "torch2.15_fsdp2.json"]),
+    ("paddle_fleet.py", "paddle3.3", "paddle3.3_fleet.json",
+     ["paddle3.3_fleet_raw.json", "paddle3.3_fleet_fused.json"]),
     ("deepspeed_zero.py", "torch2.6", "deepspeed0.19_zero.json",
      [f"deepspeed0.19_{rule}.json" for rule in ("zero0", "zero1", "zero2", "zero3", "zero3_nested")]),
     ("megatron_core.py", "torch2.6", "megatron_core0.16_buffers.json",
@@ -50,6 +58,9 @@ SCRIPTS = [
     ("keys.py", "torch2.6", "keys", ["torch.json", "deepspeed.json", "transformers.json",
                                      "accelerate.json"]),
     ("keys.py", "torch2.15", "keys", ["megatron-core.json"]),
+    ("keys.py", "plain", "keys", ["horovod.json", "lightning.json", "torchtitan.json"]),
+    ("keys.py", "paddle3.3", "keys", ["paddlepaddle.json"]),
+    ("keys.py", "mindspore2.10", "keys", ["mindspore.json"]),
 ]
 
 
@@ -86,14 +97,14 @@ def differences(old, new):
 def main():
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("folder", type=pathlib.Path, help="where environments and facts go")
-    words.add_argument("--only", default="", help="scripts whose name contains this")
+    words.add_argument("--only", default="", help="scripts, or facts, whose name contains this")
     words.add_argument("--write", action="store_true", help="check the new facts in")
     options = words.parse_args()
-    made = options.folder / "facts"
+    made = options.folder.resolve() / "facts"
     made.mkdir(parents=True, exist_ok=True)
     differ = 0
     for script, name, given, files in SCRIPTS:
-        if options.only not in script:
+        if options.only not in script and options.only not in given:
             continue
         python = environment(options.folder.resolve(), name)
         if python is None:

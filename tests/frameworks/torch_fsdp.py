@@ -37,6 +37,14 @@ class Part(nn.Module):
         return x
 
 
+class WithLoss(Part):
+    """A model that computes its loss, as transformers' do with labels. Its output is then no part's
+    output, so that the root's hook is the first of the backward pass."""
+
+    def forward(self, x):
+        return super().forward(x).sum()
+
+
 def shapes(rng, count):
     return [(f"w{i}", [rng.randrange(1, 40) for _ in range(rng.randrange(1, 4))])
             for i in range(count)]
@@ -57,7 +65,7 @@ def model_of(rng):
         layers.append(Part(shapes(rng, rng.randrange(1, 5)), parts))
     parts = [("embed", Part(shapes(rng, 1))), ("layers", Layers(layers)),
              ("norm", Part(shapes(rng, 1))), ("head", Part(shapes(rng, 1)))]
-    return Part([], parts), inner
+    return WithLoss([], parts), inner
 
 
 def modules_of(model, pattern):
@@ -92,6 +100,8 @@ def second(rng, ranks):
         config["reshard_after_forward"] = False
     elif choice < 0.5 and shards in (4, 8, 16):
         config["reshard_after_forward"] = 2
+    elif choice > 0.75:
+        config["reshard_after_forward"] = True
     kept = []
     if rng.random() < 0.3:
         kept = [u for u in units if isinstance(u, str) and "*" not in u][:1]
@@ -192,7 +202,7 @@ def case_of(seed, version):
                 if config.get("set_requires_all_reduce") is False:
                     model.set_requires_all_reduce(p + 1 == passes)
                 recorder.when = f"f{p}"
-                loss = model(torch.zeros(2)).sum()
+                loss = model(torch.zeros(2))
                 recorder.when = f"b{p}"
                 loss.backward()
         model.zero_grad()

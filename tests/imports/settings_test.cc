@@ -743,9 +743,30 @@ TEST(Torchtitan, UnitsFollowTheVersion) {
   const Json always = config("[parallelism]\nfsdp_reshard_after_forward = 'always'\n");
   EXPECT_EQ(always["units"], newer);
   EXPECT_FALSE(always.contains("not_resharded"));
+  // Each unit is told its value, the root none (distributed/fsdp.py), so that it stays.
+  EXPECT_FALSE(always.contains("reshard_after_forward"));
   const Json older = config("tokenizer_path = './a'\n");
   EXPECT_EQ(older["units"], Json{"model.layers.*"});
   EXPECT_EQ(older["not_resharded"], Json{"model.layers.31"});
+}
+
+// By the lists of torchtitan's own JobConfig: keys that change a step are named, others are passed
+// over, and one that no version has is told with its neighbour.
+TEST(Torchtitan, KeysAreSaidAsTheyAreMarked) {
+  const Settings job = of_file("a.toml",
+                               "[model]\nname = 'llama3'\nflavor = '8B'\nconverters = ['float8']\n"
+                               "[training]\nlocal_batch_size = 2\nmax_norm = 1.0\n"
+                               "data_parallel_shard_degree = 8\ndtype = 'float32'\n"
+                               "[parallelism]\ntensor_paralel_degree = 2\n"
+                               "[compile]\nenable = true\n[own]\nkey = 1\n");
+  EXPECT_TRUE(assumes(job, "what is left out: compile.enable, model.converters") ||
+              assumes(job, "what is left out: model.converters, compile.enable"));
+  EXPECT_TRUE(assumes(job,
+                      "nothing of parallelism.tensor_paralel_degree, which is not known (did "
+                      "you mean 'tensor_parallel_degree'?)"));
+  for (const char* passed : {"max_norm", "shard_degree", "dtype", "own.key"}) {
+    EXPECT_FALSE(assumes(job, passed)) << passed;
+  }
 }
 
 // 80 layers with embedding and head are 82: in stages of 11 eight, two a rank of four.
