@@ -107,23 +107,33 @@ std::map<std::pair<std::int64_t, DType>, std::vector<int>> candidates_of(
 }
 
 // Returns the groups of the backend pass (communication_op_fusion.cc): one collective for each key,
-// unless an index list or the data-parallel threshold splits it. The list is registered only for id
-// 1, so the gradient reducer numbers its groups from another start.
+// unless an index list or the data-parallel threshold splits it. Both count in the order of the
+// graph, the last layer first, unless the gradient reducer has numbered the collectives. The list
+// is registered only for id 1, so the reducer numbers its groups from another start.
 Parts backend_pass(const Context& context, const std::vector<const Tensor*>& parameters,
                    const Ids& ids) {
   Parts groups;
   if (context.megabytes == 0) return groups;  // the pass returns at once, without fusion
-  for (const auto& [key, candidates] : candidates_of(parameters, ids, !context.front_end())) {
+  const bool numbered =
+      !context.front_end() && std::ranges::adjacent_find(ids, std::not_equal_to<>()) != ids.end();
+  for (auto& [key, candidates] : candidates_of(parameters, ids, !context.front_end())) {
+    if (!numbered) std::ranges::reverse(candidates);
     const bool listed = key.first == kDefaultId && !context.split_indices.empty();
+    Parts own;
     for (auto& part :
          cut_behind(candidates, listed ? context.split_indices : std::vector<std::int64_t>{})) {
       if (context.mode != Mode::kData || !context.megabytes) {
-        groups.push_back(std::move(part));
+        own.push_back(std::move(part));
         continue;
       }
       for (auto& segment : cut_by_bytes(part, parameters, *context.megabytes)) {
-        groups.push_back(std::move(segment));
+        own.push_back(std::move(segment));
       }
+    }
+    if (!numbered) std::ranges::reverse(own);
+    for (auto& group : own) {
+      std::ranges::sort(group);
+      groups.push_back(std::move(group));
     }
   }
   return groups;
@@ -229,14 +239,19 @@ Parts documented_groups(const Context& context, const std::vector<const Tensor*>
   plain.mode = Mode::kSemiAuto;
   if (context.by_hand) return backend_pass(plain, parameters, ids);
   if (!context.enabled) return {};
+  Parts groups;
   const Ids same(parameters.size(), kDefaultId);
   if (!context.split_indices.empty()) {
     for (const auto count : context.split_indices) {
       if (count > 0) plain.split_indices.push_back(count - 1);
     }
-    return backend_pass(plain, parameters, same);
+    for (const auto& [key, candidates] : candidates_of(parameters, same, false)) {
+      for (auto& part : cut_behind(candidates, plain.split_indices)) {
+        groups.push_back(std::move(part));
+      }
+    }
+    return groups;
   }
-  Parts groups;
   const Bytes buffer = context.megabytes.value_or(kDefaultMb) * kMiB;
   for (const auto& [key, candidates] : candidates_of(parameters, same, false)) {
     Bytes bytes = buffer + 1;  // the first gradient opens a group

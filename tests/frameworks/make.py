@@ -45,6 +45,8 @@ SCRIPTS = [
      ["torch2.15_fsdp1.json", "torch2.15_fsdp2.json"]),
     ("paddle_fleet.py", "paddle3.3", "paddle3.3_fleet.json",
      ["paddle3.3_fleet_raw.json", "paddle3.3_fleet_fused.json"]),
+    ("mindspore_fusion.py", "mindspore2.10", "mindspore2.10_fusion.json",
+     ["mindspore2.10_fusion.json"]),
     ("deepspeed_zero.py", "torch2.6", "deepspeed0.19_zero.json",
      [f"deepspeed0.19_{rule}.json" for rule in ("zero0", "zero1", "zero2", "zero3", "zero3_nested")]),
     ("megatron_core.py", "torch2.6", "megatron_core0.16_buffers.json",
