@@ -277,7 +277,8 @@ class _Script:
         self._watch_makers(torch.nn.parallel.DistributedDataParallel, "__init__", self._found)
         self._watch_makers(torch.nn.Module, "__init__", self._found_engine)
         for place in ("torch.distributed.fsdp", "torch.distributed._composable.fsdp"):
-            with contextlib.suppress(ImportError):
+            # Where it cannot be imported (torch 1.13 under Python 3.11), no job has it.
+            with contextlib.suppress(Exception):
                 module = importlib.import_module(place)
                 for name, whose in (("fully_shard", module),
                                     ("__init__", getattr(module, "FullyShardedDataParallel", None))):
