@@ -1,4 +1,5 @@
-"""Records what a DistributedDataParallel job does in a step, and writes it as a scenario.
+"""Records what a training job does in a step, and writes it as a scenario: one of
+DistributedDataParallel, of FSDP 1 or 2 (and torchtitan), or of DeepSpeed's ZeRO.
 
     from syncline_record import record
     record(model, step)            # step() trains once: forward, backward, optimizer.step()
@@ -6,11 +7,13 @@
         for batch in loader: ...
 
     torchrun ... -m syncline_record train.py ...      # or around that of a script as it is
+    torchrun ... -m syncline_record -m torchtitan.train ...         # or of a module
 
 Every rank calls it, at any moment of the training; rank 0 writes job.json, which `syncline tune
 job.json --emit pytorch` takes. The steps run three ways in turns: as ever, with hooks, and with
-hooks but without communication (no_sync); then without and with exchanges that are not the job's,
-for what computation and communication take from each other. Parameters, buffers, gradients, the
+hooks but without communication (no_sync; of sharded jobs, collectives that answer at once with the
+rank's own shard); then without and with exchanges that are not the job's, for what computation and
+communication take from each other. Parameters, buffers, gradients, the
 optimizer's state and the random generators are put back afterwards, in a loop after the last of
 these steps, behind which it goes on unseen; what else a step moves on (a data loader, a learning
 rate, a gradient scaler) has then seen 78 steps more, 93 on CPUs. A step ends with an update; of a
@@ -26,11 +29,13 @@ import contextlib
 import errno
 import functools
 import gc
+import importlib
 import json
 import math
 import mmap
 import os
 import queue
+import re
 import runpy
 import secrets
 import socket
@@ -72,7 +77,8 @@ def record(model, step=None, *, steps=_STEPS, out="job.json", name=None, batch=N
     """Runs step() and writes the scenario to `out`, with the all-reduces as nccl-tests prints them
     beside it. Collective: all ranks of the model's process group call it.
 
-    model      a DistributedDataParallel module; a plain one gives the times of one rank alone
+    model      a DistributedDataParallel module, the outermost one of FSDP, or DeepSpeed's engine; a
+               plain one gives the times of one rank alone
     step       trains once; its result is ignored. Without it, `with record(model):` stands around
                the job's own loop
     steps      how many are counted of each kind, in blocks of 4
@@ -108,7 +114,7 @@ def _recording(job, steps, out, name, batch):
         saved.put_back()
 
     def written():
-        scenario = _scenario(job, seen, name or type(job.module).__name__, batch)
+        scenario = _scenario(job, seen, name or job.name(), batch or job.batch())
         notes = [note for note in (seen.busy(), seen.noise(), seen.crowded) if note]
         if notes:
             scenario["notes"] = notes
@@ -154,7 +160,7 @@ class _Loop:
         self.done = False
         self.scenario = None
         self.seen = 0
-        self.job = _Job(model, optimizer)
+        self.job = _job_of(model, optimizer)
         self.steps, self.out = steps, out
         self.recording = _recording(self.job, steps, out, name, batch)
         self.undo = contextlib.ExitStack()
@@ -186,7 +192,7 @@ class _Loop:
             _fail("no optimizer of torch.optim trains the model: record(model, step) needs none")
         self.begin()
         self.job.in_loop = True
-        hook = self.job.model.register_forward_pre_hook(self._learn_the_last)
+        hook = self.job.before_forward(self._learn_the_last)
         self.undo.callback(hook.remove)
         for optimizer in self.job.optimizers:
             _wrap_update(optimizer, self._update_begins,
@@ -242,20 +248,24 @@ class _Loop:
 
 
 class _Script:
-    """Of a script as it is: the loop of the first DistributedDataParallel model that it makes, from
-    the first pass for which an optimizer is there."""
+    """Of a script as it is, or a module: the loop of the first model that it wraps for training
+    in parallel, from the first pass for which an optimizer is there."""
 
-    def __init__(self, path, out, stop):
-        self.path, self.out, self.stop = path, out, stop
+    def __init__(self, path, out, stop, is_module):
+        self.path, self.out, self.stop, self.is_module = path, out, stop, is_module
         self.model = None
         self.loop = None
         self.hook = None
+        self.refused = False
 
     def run(self):
         end = None
         self._wait_for_model()
         try:
-            runpy.run_path(self.path, run_name="__main__")
+            if self.is_module:
+                runpy.run_module(self.path, run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(self.path, run_name="__main__")
         except SystemExit as error:
             end = error
         if self.loop:
@@ -266,62 +276,112 @@ class _Script:
             raise end
 
     def _wait_for_model(self):
-        kind = torch.nn.parallel.DistributedDataParallel
-        original = kind.__init__
+        self._watch_makers(torch.nn.parallel.DistributedDataParallel, "__init__", self._found)
+        self._watch_makers(torch.nn.Module, "__init__", self._found_engine)
+        for place in ("torch.distributed.fsdp", "torch.distributed._composable.fsdp"):
+            # Where it cannot be imported (torch 1.13 under Python 3.11), no job has it.
+            with contextlib.suppress(Exception):
+                module = importlib.import_module(place)
+                for name, whose in (("fully_shard", module),
+                                    ("__init__", getattr(module, "FullyShardedDataParallel", None))):
+                    if whose is not None and hasattr(whose, name):
+                        self._watch_makers(whose, name, self._found)
+
+    @staticmethod
+    def _watch_makers(whose, name, found):
+        """Calls `found` with the model that a function of that name was given, once it is done."""
+        original = getattr(whose, name)
 
         @functools.wraps(original)
         def made(model, *args, **kwargs):
-            original(model, *args, **kwargs)
-            if self.model is None:
-                self.model = model
-                self.hook = model.register_forward_pre_hook(self._begin)
-        kind.__init__ = made
+            result = original(model, *args, **kwargs)
+            found(model)
+            return result
+        setattr(whose, name, made)
+
+    def _found_engine(self, model):
+        if any(kind.__name__ == "DeepSpeedEngine" for kind in type(model).__mro__):
+            self._found(model)
+
+    def _found(self, model):
+        """The first, or one around it."""
+        if isinstance(model, (list, tuple)) or self.loop or self.refused:
+            return
+        if self.model is not None:
+            if all(one is not self.model for one in model.modules()):
+                return
+            self.hook.remove()
+        self.model = model
+        ahead = {"prepend": True} if hasattr(model, "_get_fsdp_state") else {}
+        self.hook = model.register_forward_pre_hook(self._begin, **ahead)
 
     def _begin(self, model, *_):
         if not (model.training and torch.is_grad_enabled()):
             return
-        loop = _Loop(model, None, _STEPS, self.out, None, None)
+        try:
+            loop = _Loop(model, None, _STEPS, self.out, None, None)
+        except RecordError as error:  # it trains as if nobody had looked
+            self.refused = True
+            self.hook.remove()
+            self._tell(str(error))
+            return
         if loop.job.optimizers:
             self.hook.remove()
             loop.when_done = sys.exit if self.stop else None
             self.loop = loop.__enter__()
 
+    @staticmethod
+    def _tell(line):
+        if os.environ.get("RANK", "0") == "0":
+            print(line, file=sys.stderr, flush=True)
+
     def _tell_if_too_early(self):
         if self.loop:
             self.loop.tell_if_too_early(self.path, "what it saved meanwhile is not valid")
-        elif os.environ.get("RANK", "0") == "0":
-            what = ("did not train its DistributedDataParallel model with an optimizer of "
-                    "torch.optim" if self.model else "built no DistributedDataParallel model")
-            print(f"syncline_record: {self.path} {what}: nothing was recorded", file=sys.stderr,
-                  flush=True)
+        elif not self.refused:
+            what = (f"did not train its {self._kind()} model with an optimizer of torch.optim"
+                    if self.model is not None else
+                    "built no DistributedDataParallel, FSDP or DeepSpeed model")
+            self._tell(f"syncline_record: {self.path} {what}: nothing was recorded; a profile of "
+                       "its steps can be, by syncline import")
+
+    def _kind(self):
+        if isinstance(self.model, torch.nn.parallel.DistributedDataParallel):
+            return "DistributedDataParallel"
+        return "FSDP" if hasattr(self.model, "_get_fsdp_state") or _is_fsdp1(self.model) \
+            else "DeepSpeed"
 
 
 def _main():
     parser = argparse.ArgumentParser(
         prog="syncline_record", description="Runs a training script as it is, on every rank, and "
-        "records the steps of its first DistributedDataParallel model.")
+        "records the steps of its first model of DistributedDataParallel, FSDP or DeepSpeed.")
     parser.add_argument("--out", metavar="FILE", default="job.json",
                         help="the scenario that rank 0 writes (default: job.json)")
     parser.add_argument("--stop", action="store_true",
                         help="end the script once the scenario is written")
+    parser.add_argument("-m", dest="is_module", action="store_true",
+                        help="the script is a module, as for python -m")
     parser.add_argument("script", help="the training script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
     options = parser.parse_args()
-    try:
-        with open(options.script, "rb"):
-            pass
-    except OSError as error:
-        _fail(f"{options.script}: {error.strerror}")
     # As Python itself would have started it.
     sys.argv = [options.script, *options.arguments]
+    if not options.is_module:
+        try:
+            with open(options.script, "rb"):
+                pass
+        except OSError as error:
+            _fail(f"{options.script}: {error.strerror}")
     if not getattr(sys.flags, "safe_path", False):
-        sys.path[0] = os.path.dirname(os.path.realpath(options.script))
-    _Script(options.script, options.out, options.stop).run()
+        sys.path[0] = (os.getcwd() if options.is_module
+                       else os.path.dirname(os.path.realpath(options.script)))
+    _Script(options.script, options.out, options.stop, options.is_module).run()
 
 
 def _needed(job, steps):
     """How many steps a recording takes."""
-    kinds = (3 if job.is_ddp else 2) + (2 + any(_is_coded(job, name) for name in job.gradients)
+    kinds = (3 if job.exchanges() else 2) + (2 + any(_is_coded(job, name) for name in job.gradients)
                                         if job.ranks > 1 else 0)
     forgetting = 1 if job.is_ddp and job.logged("find_unused_parameters") else 0
     return _WARM + -(-steps // _BLOCK) * (1 + _BLOCK) * kinds + forgetting
@@ -348,6 +408,7 @@ sys.excepthook = _tell
 class _Job:
     """The model, who trains it together, and the clock of the device that it lives on."""
 
+    dialect = "pytorch"
     sweep = _SWEEP  # seconds
     rounds = 5  # of all-reduces at the least
     narrows = True  # settings that round or thin out gradients are asked for, too
@@ -356,17 +417,16 @@ class _Job:
         self.model = model
         self.is_ddp = hasattr(model, "no_sync") and hasattr(model, "_get_ddp_logging_data")
         self.module = model.module if self.is_ddp else model
-        ignored = getattr(model, "parameters_to_ignore", ())
-        self.gradients = {name: p for name, p in self.module.named_parameters()
-                          if p.requires_grad and name not in ignored and p.numel() > 0}
+        self.gradients = self._find_gradients()
         if not self.gradients:
             _fail("the model has no parameter that is trained")
         self.device = next(iter(self.gradients.values())).device
         self.on_gpu = self.device.type == "cuda"
         self.group = model.process_group if self.is_ddp else None
-        self.rank = dist.get_rank(self.group) if self.is_ddp else 0
-        self.ranks = dist.get_world_size(self.group) if self.is_ddp else 1
-        self.backend = dist.get_backend(self.group) if self.is_ddp else ""
+        together = self.exchanges()
+        self.rank = dist.get_rank(self.group) if together else 0
+        self.ranks = dist.get_world_size(self.group) if together else 1
+        self.backend = dist.get_backend(self.group) if together else ""
         self.optimizers = [optimizer] if optimizer is not None else self._find_optimizers()
         self.sparse_rows = {}
         self.passes = 1  # backward passes of a step, once steps were watched
@@ -374,8 +434,24 @@ class _Job:
         self.in_loop = False  # _Loop sees the updates
         self.watch = None
 
+    def name(self):
+        return type(self.module).__name__
+
+    def batch(self):
+        """Samples of a pass, where the job itself says so."""
+        return None
+
+    def exchanges(self):
+        """Whether its steps communicate, and can be made to do without."""
+        return self.is_ddp
+
+    def _find_gradients(self):
+        ignored = getattr(self.model, "parameters_to_ignore", ())
+        return {name: p for name, p in self.module.named_parameters()
+                if p.requires_grad and name not in ignored and p.numel() > 0}
+
     def _find_optimizers(self):
-        own = {id(p) for p in self.gradients.values()}
+        own = {id(p) for p in self.trained()}
         return [o for o in gc.get_objects() if issubclass(type(o), torch.optim.Optimizer)
                 and any(id(p) in own for group in o.param_groups for p in group["params"])]
 
@@ -437,10 +513,61 @@ class _Job:
             taken.append(time.perf_counter() - begin)
         return statistics.median(taken[1:])
 
+    def before_forward(self, hook):
+        """Calls it ahead of each forward pass; gives what removes it."""
+        return self.model.register_forward_pre_hook(hook)
+
     def without_exchange(self):
         """While entered, backward passes do not communicate."""
         self.went_apart = True
         return self.model.no_sync()
+
+    def really(self):
+        """While entered, collectives are, whatever the steps do without."""
+        return contextlib.nullcontext()
+
+    def hook_gradients(self, watch):
+        """Tells `watch` when each gradient is ready."""
+        for name, parameter in self.gradients.items():
+            watch.hook_gradient(name, parameter)
+
+    def sums_in_pass(self):
+        """Whether the pass that begins is to exchange its gradients."""
+        return getattr(self.model, "require_backward_grad_sync", True)
+
+    def pass_ended(self, step):
+        """After each backward pass."""
+
+    def trained(self):
+        """Parameters that optimizers have."""
+        return self.gradients.values()
+
+    def kept(self):
+        """Tensors that training changes."""
+        return [*self.module.parameters(), *self.module.buffers()]
+
+    def keepers(self):
+        """Optimizers of torch.optim, whose state is that of the training."""
+        return self.optimizers
+
+    def shares(self):
+        """In how many parts ranks update the parameters."""
+        return 1
+
+    def strategy(self, seen):
+        """As a scenario has it."""
+        config = _config(self)
+        if seen.sums_last:
+            config["no_sync"] = True
+        return {"name": "as recorded", "dialect": "pytorch", "config": config}
+
+    def collectives(self, seen):
+        """Of a step."""
+        return (1 if seen.sums_last else self.passes) * len(self.bucket_bytes())
+
+    def what_is_sent(self, seen):
+        """In a few words."""
+        return f"{len(seen.order)} gradients in {len(self.bucket_bytes())} buckets"
 
     def logged(self, key, default=None):
         """What DDP says of itself."""
@@ -458,12 +585,12 @@ class _Saved:
 
     def __init__(self, job):
         self.job = job
-        module = job.module
-        self.tensors = [(t, self._copy(t)) for t in [*module.parameters(), *module.buffers()]]
-        self.grads = [(p, None if p.grad is None else self._copy(p.grad))
-                      for p in module.parameters()]
+        self.tensors = [(t, self._copy(t)) for t in job.kept()]
+        self.grads = [(p, p.grad if hasattr(p.grad, "_local_tensor") else None,
+                       None if p.grad is None else self._copy(p.grad))
+                      for p in job.module.parameters()]
         self.states = [(o, {p: {key: self._copy(value) for key, value in state.items()}
-                            for p, state in o.state.items()}) for o in job.optimizers]
+                            for p, state in o.state.items()}) for o in job.keepers()]
         # Whether the next step begins with rank 0's buffers; none does after one in no_sync.
         self.sends_buffers = getattr(job.model, "require_forward_param_sync", None)
         self.dice = torch.get_rng_state()
@@ -471,17 +598,19 @@ class _Saved:
 
     @staticmethod
     def _copy(value):
-        return value.detach().to("cpu", copy=True) if torch.is_tensor(value) else value
+        return _own(value).detach().to("cpu", copy=True) if torch.is_tensor(value) else value
 
     @torch.no_grad()
     def put_back(self):
         for tensor, copy in self.tensors:
-            tensor.copy_(copy)
-        for p, copy in self.grads:
+            _own(tensor).copy_(copy)
+        for p, shard, copy in self.grads:
+            if p.grad is None:
+                p.grad = shard
             if copy is None or p.grad is None or copy.is_sparse:
                 p.grad = None if copy is None else copy.to(p.device)
             else:
-                p.grad.copy_(copy)
+                _own(p.grad).copy_(copy)
         for optimizer, kept in self.states:
             for p in list(optimizer.state):
                 if p not in kept:
@@ -491,7 +620,7 @@ class _Saved:
                     del optimizer.state[p][key]
                 for key, value in state.items():
                     if torch.is_tensor(value):
-                        optimizer.state[p][key].copy_(value)
+                        _own(optimizer.state[p][key]).copy_(value)
                     else:
                         optimizer.state[p][key] = value
         if self.sends_buffers is not None:
@@ -499,6 +628,11 @@ class _Saved:
         torch.set_rng_state(self.dice)
         if self.gpu_dice is not None:
             torch.cuda.set_rng_state(self.gpu_dice, self.job.device)
+
+
+def _own(tensor):
+    """What this rank holds of it."""
+    return getattr(tensor, "_local_tensor", tensor)
 
 
 class _Step:
@@ -510,7 +644,9 @@ class _Step:
         self.ready = {}  # by gradient, in the order in which they were ready
         self.backwards = 0
         self.updates = 0
-        self.sums = []  # by pass: whether DDP is to exchange its gradients
+        self.sums = []  # by pass: whether its gradients are exchanged
+        self.entered = []  # (when, gradients): modules of the last forward pass, as it came to them
+        self.sent = []  # _Sent: the collectives of a sharded job
         self.beside = None  # _Beside: exchanges that the backward pass starts
         self.pages = 0
 
@@ -527,6 +663,7 @@ class _Step:
             for what in ("forward", "backward", "backward_end", "put_off_end"):
                 self.marks.pop(what, None)
             self.ready = {}
+        self.entered = []
         self.first("forward")
 
     def put_off(self):
@@ -541,8 +678,13 @@ class _Step:
             self.last("put_off_end")
             return
         self.last("backward_end")
+        self.job.pass_ended(self)
         if self.beside:
             self.beside.wait()
+
+    def enter(self, names):
+        if "backward" not in self.marks:  # what is computed again belongs to the backward pass
+            self.entered.append((self.job.now(), names))
 
     def start_beside(self, name):
         if self.beside and self.backwards >= self.job.passes:
@@ -564,7 +706,17 @@ class _Step:
         if "backward" in self.marks:
             begin = self.marks["backward"]
             times["ready"] = {n: self.job.seconds(begin, at) for n, at in self.ready.items()}
+            times["entered"] = self._forward_by_module(begin)
+        times["sent"] = self.sent
         return times
+
+    def _forward_by_module(self, end):
+        """{its gradients: seconds}, from when the pass came to a module until it came to the next."""
+        taken = {}
+        ends = [at for at, _ in self.entered[1:]] + [end]
+        for (at, names), then in zip(self.entered, ends):
+            taken[names] = taken.get(names, 0.0) + self.job.seconds(at, then)
+        return taken
 
     def check(self):
         for what in ("forward", "backward"):
@@ -593,8 +745,7 @@ class _Watch:
                 self._hook_update(optimizer)
             self.job.watch = self
             self.undo.callback(setattr, self.job, "watch", None)
-            for name, parameter in self.job.gradients.items():
-                self._hook_gradient(name, parameter)
+            self.job.hook_gradients(self)
             self.undo = self.undo.pop_all()
         return self
 
@@ -605,10 +756,10 @@ class _Watch:
         def begins(*_):
             if torch.is_grad_enabled():
                 self.step.begin_pass()
-                self.step.sums.append(getattr(self.job.model, "require_backward_grad_sync", True))
+                self.step.sums.append(self.job.sums_in_pass())
             if self.alone and self.job.is_ddp:  # whatever a loop has set since
                 self.job.model.require_backward_grad_sync = False
-        hook = self.job.model.register_forward_pre_hook(begins)
+        hook = self.job.before_forward(begins)
         self.undo.callback(hook.remove)
 
     def _hook_backward(self):
@@ -645,10 +796,13 @@ class _Watch:
         else:
             _wrap_update(optimizer, begins, ended, self.undo)
 
-    def _hook_gradient(self, name, parameter):
+    def is_ready(self, name):
+        self.step.ready[name] = self.job.now()
+        self.step.start_beside(name)
+
+    def hook_gradient(self, name, parameter):
         def is_ready(*_):
-            self.step.ready[name] = self.job.now()
-            self.step.start_beside(name)
+            self.is_ready(name)
             gradient = parameter.grad
             if gradient is not None and gradient.is_sparse:
                 self.job.sparse_rows[name] = gradient._indices().size(1)
@@ -683,7 +837,7 @@ def _wrap_update(optimizer, begins, ended, undo):
 def _run_in_turns(job, steps, between):
     """Times of the counted steps, by kind. What else is timed goes on between them, for what
     disturbs a machine for a second would otherwise count for all exchanges, or for none."""
-    kinds = ["plain", "exchanged", "alone"] if job.is_ddp else ["plain", "alone"]
+    kinds = ["plain", "exchanged", "alone"] if job.exchanges() else ["plain", "alone"]
     runs = {kind: [] for kind in kinds}
     turns = -(-steps // _BLOCK)
     for turn in range(turns):
@@ -703,7 +857,7 @@ def _run_block(job, kind, exchanges=None):
     with contextlib.ExitStack() as stack:
         watch = None
         forgets = _nothing
-        if kind == "alone" and job.is_ddp:
+        if kind == "alone" and job.exchanges():
             stack.enter_context(job.without_exchange())
         elif job.went_apart and job.logged("find_unused_parameters"):
             forgets = stack.enter_context(_forgets_uses(job))
@@ -751,6 +905,7 @@ class _Seen:
 
     def __init__(self, job, runs):
         self.runs = runs
+        self.whole = job.is_ddp  # each rank has all parameters
         job.passes, self.sums_last = self._passes(job)
         parts = ("step", "forward", "backward", "update")
         own = [self.median("alone", part) for part in parts]
@@ -760,6 +915,7 @@ class _Seen:
         self.alone = dict(zip(parts, times))
         self.uneven = self._uneven(job)
         ready_of = dict(zip(job.gradients, times[len(parts):]))
+        self.forward = self._forward(job)
         self.order, self.always = self._order(job)
         self.unused = [name for name in job.gradients if name not in self.order]
         # Those that the loss does not depend on lie where the model defines them, ready with the
@@ -778,6 +934,20 @@ class _Seen:
         earlier = (job.passes - 1) * (self.alone["forward"] + self.alone["backward"])
         self.gap = max(0.0, self.alone["step"] - earlier - self.alone["forward"] - before
                        - self.alone["update"])
+
+    def _forward(self, job):
+        """{gradient: seconds of the forward pass} of rank 0's modules, shared out by their elements;
+        empty where the pass was not seen module by module."""
+        steps = [step["entered"] for step in self.runs["alone"] if step.get("entered")]
+        if not steps:
+            return {}
+        seconds = dict.fromkeys(job.gradients, 0.0)
+        for names in steps[-1]:
+            taken = statistics.median(step.get(names, 0.0) for step in steps)
+            elements = sum(job.gradients[name].numel() for name in names)
+            for name in names:
+                seconds[name] += taken * job.gradients[name].numel() / elements
+        return seconds
 
     def _order(self, job):
         """(names in the order of readiness on rank 0, those that are ready in each step on each
@@ -893,8 +1063,8 @@ class _Seen:
 
     def overhead(self):
         """What the forward pass takes longer with communication, where DDP broadcasts the buffers.
-        0 where chance explains it."""
-        if "exchanged" not in self.runs:
+        0 where chance explains it, and where it is the parameters' that it gathers."""
+        if "exchanged" not in self.runs or not self.whole:
             return 0.0
         longer, doubt = self.compared("exchanged", "alone", "forward")
         return longer if longer > doubt else 0.0
@@ -904,7 +1074,7 @@ def _copies(job, seen):
     """({gradient: seconds}, the same) of the copies into buckets, which divide by the ranks, and
     back: DDP's own operations, done by themselves, since in a step the exchanges disturb the one
     and hide the other. Empty where DDP does without."""
-    if job.ranks == 1 or job.logged("gradient_as_bucket_view"):
+    if not job.is_ddp or job.ranks == 1 or job.logged("gradient_as_bucket_view"):
         return {}, {}
     shares = {name: torch.ones_like(job.gradients[name]) for name in seen.order}
     buckets = {name: torch.ones_like(share) for name, share in shares.items()}
@@ -927,31 +1097,69 @@ def _copies(job, seen):
 
 
 def _sweeps(job, hosts):
-    """All-reduces of this job's own process group: {"world": _Sweep, "node": ...}, the second one
-    inside each node where there are several, of several ranks."""
+    """Collectives of this job's own process group: {"world": _Sweep, "node": ...}, the second one
+    inside each node where there are several, of several ranks. Of a sharded job also all-gathers
+    and reduce-scatters, and all of them in the groups that its mesh has or might have:
+    {(kind, nodes, ranks on each): _Sweep}."""
     if job.ranks == 1:
         return {}
     sweeps = {"world": _Sweep(job, job.group)}
     nodes, inside = _shape(hosts)
     if nodes > 1 and inside > 1 and job.ranks == dist.get_world_size():
-        groups = [dist.new_group(range(i, i + inside)) for i in range(0, job.ranks, inside)]
-        sweeps["node"] = _Sweep(job, groups[job.rank // inside])
+        sweeps["node"] = _Sweep(job, _groups_of(job, inside)[0], own=True)
+    if job.is_ddp:
+        return sweeps
+    for kind in ("all_gather", "reduce_scatter"):
+        sweeps[kind, nodes, inside] = _Sweep(job, job.group, kind)
+    for shards in sorted({*job.shard_sizes(), inside}):
+        if not 1 < shards < job.ranks or job.ranks % shards:
+            continue
+        neighbours, across = _groups_of(job, shards)
+        shape = (1, shards) if shards <= inside else (shards // inside, inside)
+        for kind in ("all_gather", "reduce_scatter"):
+            sweeps[(kind, *shape)] = _Sweep(job, neighbours, kind, own=kind == "all_gather")
+        # The replicas of a shard: one rank a node, or as many as shards share it.
+        beside = max(1, inside // shards)
+        sweeps["all_reduce", job.ranks // shards // beside, beside] = _Sweep(job, across, own=True)
     return sweeps
 
 
-class _Sweep:
-    """All-reduces from 4 KiB to the largest bucket, in rounds over all sizes."""
+def _groups_of(job, shards):
+    """This rank's (group of so many neighbours, group of those at its place in theirs)."""
+    neighbours = [dist.new_group(range(i, i + shards)) for i in range(0, job.ranks, shards)]
+    across = [dist.new_group(range(i, job.ranks, shards)) for i in range(shards)]
+    return neighbours[job.rank // shards], across[job.rank % shards]
 
-    def __init__(self, job, group):
-        self.job, self.group = job, group
-        largest = max(16384, max(job.bucket_bytes()) // 4)  # elements
-        self.counts = [1024]
+
+class _Sweep:
+    """Collectives of a kind from 4 KiB to the largest bucket, in rounds over all sizes."""
+
+    def __init__(self, job, group, kind="all_reduce", own=False):
+        self.job, self.group, self.kind, self.own = job, group, kind, own
+        self.ranks = dist.get_world_size(group)
+        largest = self._whole(max(16384, max(job.bucket_bytes()) // 4))  # elements
+        self.counts = [self._whole(1024)]
         while self.counts[-1] < largest:
-            self.counts.append(min(largest, self.counts[-1] * 2))
+            self.counts.append(min(largest, self._whole(self.counts[-1] * 2)))
         self.payload = torch.zeros(largest, device=job.device)
+        self.part = torch.zeros(largest // self.ranks, device=job.device)
         self._round()
-        self.rounds = max(job.rounds, min(200, int(job.sweep / sum(self._round()))))
+        share = job.sweep if kind == "all_reduce" else job.sweep / 2
+        self.rounds = max(job.rounds, min(200, int(share / sum(self._round()))))
         self.taken = []
+
+    def _whole(self, count):
+        """As many as ranks can share evenly."""
+        return count if self.kind == "all_reduce" else -(-count // self.ranks) * self.ranks
+
+    def _send(self, count):
+        whole, part = self.payload[:count], self.part[:count // self.ranks]
+        if self.kind == "all_gather":
+            dist.all_gather_into_tensor(whole, part, group=self.group)
+        elif self.kind == "reduce_scatter":
+            dist.reduce_scatter_tensor(part, whole, group=self.group)
+        else:
+            dist.all_reduce(whole, group=self.group)
 
     def _round(self):
         taken = []
@@ -960,13 +1168,13 @@ class _Sweep:
         for count in self.counts:
             self.job.wait()
             begin = time.perf_counter()
-            dist.all_reduce(self.payload[:count], group=self.group)
+            self._send(count)
             self.job.wait()
             taken.append(time.perf_counter() - begin)
         # The mean over the ranks, as nccl-tests takes it, and the same on all of them.
         times = torch.tensor(taken, device=self.job.device)
         dist.all_reduce(times, group=self.group)
-        return (times / dist.get_world_size(self.group)).tolist()
+        return (times / self.ranks).tolist()
 
     def go_on(self, turns):
         """The next one's share of so many turns."""
@@ -988,8 +1196,9 @@ class _Sweep:
 
 def _swept(sweeping):
     """{"world": [(bytes, seconds)], "node": ...}."""
-    if "node" in sweeping:
-        dist.destroy_process_group(sweeping["node"].group)
+    for sweep in sweeping.values():
+        if sweep.own:
+            dist.destroy_process_group(sweep.group)
     return {where: sweep.times() for where, sweep in sweeping.items()}
 
 
@@ -1027,7 +1236,8 @@ class _Beside:
             return
         entry = [self.job.now(), None, None]
         self.started.append(entry)
-        entry[1] = dist.all_reduce(self.payload, group=self.job.group, async_op=True)
+        with self.job.really():
+            entry[1] = dist.all_reduce(self.payload, group=self.job.group, async_op=True)
         if self.job.on_gpu:
             with torch.cuda.stream(_side_stream(self.job.device)):
                 entry[1].wait()
@@ -1138,7 +1348,10 @@ def _memory(job):
     """Bytes a second that pass memory while all gradients are copied: read and written."""
     if job.ranks == 1:
         return 0.0
-    own = [torch.zeros_like(parameter) for parameter in job.gradients.values()]
+    own = []
+    for p in job.gradients.values():
+        if job.is_ddp or not own or sum(one.numel() for one in own) < _CODED:
+            own.append(torch.zeros(p.shape, dtype=p.dtype, device=job.device))
     copies = [torch.zeros_like(tensor) for tensor in own]
     passing = 2 * sum(t.numel() * t.element_size() for t in own)
 
@@ -1396,14 +1609,14 @@ def _tier(points, ranks):
             "measured_steps_us": curve}
 
 
-def _table(points, nodes, inside):
-    """What collectives of NCCL were measured to take: the sizes one by one, the last one's rate
-    beyond them."""
+def _table(points, nodes, inside, collective="all_reduce"):
+    """What collectives were measured to take: the sizes one by one, the last one's rate beyond
+    them."""
     lines = [{"from_bytes": size, "to_bytes": size, "latency_us": _round(seconds * 1e6),
               "us_per_mbyte": 0} for size, seconds in points]
     size, seconds = points[-1]
     lines[-1].update(latency_us=0, us_per_mbyte=_round(seconds * 1e6 / (size / 1e6)))
-    return {"collective": "all_reduce", "nodes": nodes, "gpus_per_node": inside,
+    return {"collective": collective, "nodes": nodes, "gpus_per_node": inside,
             "rows": len(points), "min_bytes": points[0][0], "max_bytes": size, "clean": True,
             "in_sample_percent": 0, "form": "segments", "lines": lines}
 
@@ -1516,7 +1729,8 @@ def _cluster(job, hosts, sweeps):
         cluster["device"]["memory_gbytes"] = _round(size / 1e9)
     if not sweeps:
         return cluster
-    cluster["source"] = f"all-reduces of the job's own process group over {job.backend}"
+    what = "all-reduces" if job.is_ddp else "collectives"
+    cluster["source"] = f"{what} of the job's own process group over {job.backend}"
     cluster["library"] = job.backend if job.backend in ("nccl", "gloo") else "links"
     world = _tier(sweeps["world"], job.ranks)
     if inside > 1:
@@ -1525,13 +1739,20 @@ def _cluster(job, hosts, sweeps):
         cluster["inter"] = world
     if nodes > 1 and inside > 1 and "node" not in sweeps:
         cluster["source"] += "; the links inside a node were not measured, theirs are assumed"
-    if job.backend == "nccl":
+    if job.backend == "nccl" or not job.is_ddp:
         tables = [_table(sweeps["world"], nodes, inside)]
         if "node" in sweeps:
             tables.append(_table(sweeps["node"], 1, inside))
+        shapes = {(table["collective"], table["nodes"], table["gpus_per_node"]) for table in tables}
+        tables += [_table(points, *where[1:], where[0]) for where, points in sweeps.items()
+                   if isinstance(where, tuple) and where not in shapes]
+        if job.backend != "nccl":  # whose rings they are
+            for table in tables:
+                table["algorithm"] = "ring"
         least = sweeps.get("node", sweeps["world"])[0][1] * 1e6
         cluster["calibration"] = {"tables": tables,
                                   "node": {"base_us": _round(least), "step_us": 0}}
+    if job.backend == "nccl":
         for level in ("intra", "inter"):
             cluster.get(level, {}).pop("measured_steps_us", None)
     return cluster
@@ -1552,6 +1773,8 @@ def _tensors(job, seen):
         if seen.copy_in:
             tensor["copy_in_us"] = _round(seen.copy_in[name] * 1e6)
             tensor["copy_out_us"] = _round(seen.copy_out[name] * 1e6)
+        if seen.forward:
+            tensor["forward_us"] = _round(seen.forward[name] * 1e6)
         tensors.append(tensor)
     return tensors
 
@@ -1565,7 +1788,8 @@ def _workload(job, seen, name, batch):
                           f"slowest of {job.ranks}",
                 "torch": ".".join(torch.__version__.split(".")[:2]),
                 "forward_ms": _round(seen.alone["forward"] * 1e3),
-                "update_ms": _round(seen.alone["update"] * 1e3),
+                # Of all parameters, whoever updates them.
+                "update_ms": _round(seen.alone["update"] * 1e3 * job.shares()),
                 "host_gap_ms": _round(seen.gap * 1e3),
                 "time_spread": _round(min(1, seen.time_spread()), 3),
                 "tensors": _tensors(job, seen)}
@@ -1590,7 +1814,7 @@ def _optimizer_word(job):
         return None
     kept = [sum(torch.is_tensor(value) and value.shape == p.shape and p.dim() > 0
                 for value in state.values())
-            for optimizer in job.optimizers for p, state in optimizer.state.items()]
+            for optimizer in job.keepers() for p, state in optimizer.state.items()]
     return {0: "sgd", 1: "momentum", 2: "adam"}.get(max(kept, default=0))
 
 
@@ -1650,9 +1874,7 @@ def _hook(job):
 
 
 def _scenario(job, seen, name, batch):
-    strategy = {"name": "as recorded", "dialect": "pytorch", "config": _config(job)}
-    if seen.sums_last:
-        strategy["config"]["no_sync"] = True
+    strategy = job.strategy(seen)
     measured = {"strategy": strategy["name"], "step_time_s": _round(seen.median("plain", "step")),
                 "source": f"median of {len(seen.runs['plain'])} steps of the job itself, half of "
                           f"them within {100 * seen.spread('plain'):.1f} %"}
@@ -1676,8 +1898,7 @@ def _scenario(job, seen, name, batch):
         relative = _round(min(0.33, seen.uneven), 3)
         if relative > 0:
             cluster["jitter"] = {"distribution": "normal", "relative": relative}
-        exchanges = 1 if seen.sums_last else job.passes
-        measured["collectives"] = exchanges * len(job.bucket_bytes())
+        measured["collectives"] = job.collectives(seen)
     return {"name": f"{name}, as recorded", "workload": _workload(job, seen, name, batch),
             "cluster": cluster, "strategies": [strategy], "published": [measured]}
 
@@ -1707,6 +1928,560 @@ def _may_be_preempted():
 
 def _beside(out):
     return os.path.splitext(out)[0] + ".all_reduce.txt"
+
+
+# ---- jobs whose ranks hold shards: FSDP 1 and 2, DeepSpeed ----
+
+_INSTEAD = "profile it instead, and give the traces to syncline import (docs/import.md)"
+
+# What a wrapper puts into the names of modules.
+_WRAPPERS = ("_fsdp_wrapped_module", "_orig_mod", "_checkpoint_wrapped_module", "module")
+
+# Collectives of torch's process groups, by the payloads that they have: one each way, lists of
+# them, or a list for each rank. The names have changed with torch 2.15.
+_GROUP_CALLS = {
+    "allreduce": ("all_reduce", "in place"), "allreduce_coalesced": ("all_reduce", "in place"),
+    "reduce": ("reduce", "in place"), "broadcast": ("broadcast", "in place"),
+    "_allgather_base": ("all_gather", "whole"), "all_gather_single": ("all_gather", "whole"),
+    "allgather_into_tensor_coalesced": ("all_gather", "whole"),
+    "all_gather_single_coalesced": ("all_gather", "whole"), "allgather": ("all_gather", "parts"),
+    "_reduce_scatter_base": ("reduce_scatter", "whole"),
+    "reduce_scatter_single": ("reduce_scatter", "whole"),
+    "reduce_scatter_tensor_coalesced": ("reduce_scatter", "whole"),
+    "reduce_scatter_single_coalesced": ("reduce_scatter", "whole"),
+    "reduce_scatter": ("reduce_scatter", "parts")}
+
+
+class _Sent:
+    """A collective of a step: kind, elements of the whole payload, bytes of an element, ranks."""
+
+    def __init__(self, kind, elements, width, ranks):
+        self.kind, self.elements, self.width, self.ranks = kind, elements, width, ranks
+
+
+class _Answered:
+    """What a collective gives that is over already."""
+
+    def __init__(self, result):
+        self.result_ = result
+
+    def wait(self, *_):
+        return True
+
+    is_completed = is_success = wait
+
+    def synchronize(self):
+        pass
+
+    block_current_stream = synchronize
+
+    def result(self):
+        return self.result_
+
+    def get_future(self):
+        future = torch.futures.Future()
+        future.set_result(self.result_)
+        return future
+
+
+def _flat(value):
+    """The tensors in lists of lists."""
+    return [value] if torch.is_tensor(value) else [t for one in value for t in _flat(one)]
+
+
+def _listed(value):
+    return [value] if torch.is_tensor(value) else list(value)
+
+
+class _Collectives:
+    """While entered, those that Python asks of torch's process groups are noted; with `answered`
+    nothing is sent: a rank's own shard stands for those of all."""
+
+    def __init__(self, job, answered):
+        self.job, self.answered = job, answered
+        self.passing = False
+        self.undo = contextlib.ExitStack()
+
+    def __enter__(self):
+        kind = torch._C._distributed_c10d.ProcessGroup
+        for name, (what, form) in _GROUP_CALLS.items():
+            if name in vars(kind):
+                # As the class has it, and as it is called.
+                self.undo.callback(setattr, kind, name, vars(kind)[name])
+                setattr(kind, name, self._noted(getattr(kind, name), what, form))
+        self.job.seen_by = self
+        self.undo.callback(setattr, self.job, "seen_by", None)
+        return self
+
+    def __exit__(self, *_):
+        self.undo.close()
+
+    def _noted(self, original, kind, form):
+        @functools.wraps(original)
+        def call(group, first, *others, **options):
+            if self.passing:
+                return original(group, first, *others, **options)
+            inputs = others[0] if form != "in place" else first
+            elements = max(sum(t.numel() for t in _flat(side)) for side in (first, inputs))
+            if self.job.watch and self.job.watch.step:
+                self.job.watch.step.sent.append(
+                    _Sent(kind, elements, _flat(first)[0].element_size(), group.size()))
+            # Of one number ranks make decisions, and wait for each other.
+            if not self.answered or elements <= 1:
+                return original(group, first, *others, **options)
+            if form != "in place":
+                self._answer(group, kind, form, first, inputs)
+            return _Answered(_flat(first))
+        return call
+
+    @staticmethod
+    @torch.no_grad()
+    def _answer(group, kind, form, outputs, inputs):
+        ranks, rank = group.size(), group.rank()
+        for out, given in zip(_listed(outputs), _listed(inputs)):
+            if kind == "all_gather" and form == "whole":
+                # It may lie in what it becomes a part of.
+                out.view(ranks, -1).copy_(given.reshape(1, -1).clone())
+            elif kind == "all_gather":
+                for part in _flat(out):
+                    part.copy_(given)
+            elif form == "whole":
+                out.view(-1).copy_(given.reshape(ranks, -1)[rank])
+            else:
+                out.copy_(given[rank])
+
+
+class _Gradient:
+    """One that no rank has whole for long."""
+
+    grad = None
+
+    def __init__(self, shape, dtype, device):
+        self.shape, self.dtype, self.device = torch.Size(shape), dtype, device
+
+    def numel(self):
+        return self.shape.numel()
+
+
+def _clean(name):
+    """A module's or parameter's name as the model had it before it was wrapped."""
+    return ".".join(part for part in name.split(".") if part not in _WRAPPERS[:3])
+
+
+class _ShardedJob(_Job):
+    """One whose ranks gather parameters and scatter sums. A subclass sets by _look: places,
+    {(module, its attribute): gradient's name}, and units."""
+
+    narrows = False
+
+    def __init__(self, model, optimizer):
+        self.seen_by = None
+        self.places = {}
+        super().__init__(model, optimizer)
+        self.is_ddp = False
+        if self.ranks > 1 and self.mesh_ranks() != self.ranks:
+            _fail(f"the model is sharded over {self.mesh_ranks()} of the job's {self.ranks} ranks: "
+                  "tensor, context and pipeline parallelism are not recorded; " + _INSTEAD)
+
+    def exchanges(self):
+        return True
+
+    def as_registered(self, gradients):
+        """In the order of the modules that have them."""
+        order = {module: at for at, module in enumerate(self.module.modules())}
+        names = [name for _, name in sorted(self.places.items(), key=lambda one: order[one[0][0]])]
+        return {name: gradients[name] for name in names}
+
+    def mesh_ranks(self):
+        """That hold the parameters together, replicas included."""
+        return self.ranks
+
+    def shard_sizes(self):
+        """Ranks of the groups whose collectives are to be measured: the job's own, and others that
+        its mesh might have."""
+        return {self.shards(), self.ranks // 2}
+
+    def shards(self):
+        return self.ranks
+
+    def shares(self):
+        return self.shards()
+
+    def before_forward(self, hook):
+        return self.model.register_forward_pre_hook(hook, prepend=True)
+
+    @contextlib.contextmanager
+    def without_exchange(self):
+        with _Collectives(self, answered=True):
+            yield
+
+    @contextlib.contextmanager
+    def really(self):
+        if self.seen_by is None:
+            yield
+            return
+        self.seen_by.passing = True
+        try:
+            yield
+        finally:
+            self.seen_by.passing = False
+
+    def hook_gradients(self, watch):
+        if self.seen_by is None:
+            watch.undo.enter_context(_Collectives(self, answered=False))
+        self.hook_tensors(watch)
+        modules = {}
+        for (module, _), name in self.places.items():
+            modules.setdefault(module, []).append(name)
+        for module, names in modules.items():
+            hook = module.register_forward_pre_hook(_entering(watch, tuple(names)))
+            watch.undo.callback(hook.remove)
+
+    def sums_in_pass(self):
+        return False  # known once it is over
+
+    def pass_ended(self, step):
+        step.sums[-1] = any(one.kind in ("reduce_scatter", "all_reduce") and one.elements > 1
+                            for one in step.sent[getattr(step, "passed", 0):])
+        step.passed = len(step.sent)
+
+    def collectives(self, seen):
+        """Without those of one number: norms, and whether something overflowed."""
+        return sum(one.elements > 1 for one in seen.runs["exchanged"][-1]["sent"])
+
+    def what_is_sent(self, seen):
+        sent = [one for one in seen.runs["exchanged"][-1]["sent"] if one.elements > 1]
+        kinds = sorted({one.kind for one in sent})
+        return f"{len(seen.order)} gradients; of a step " + ", ".join(
+            f"{sum(one.kind == kind for one in sent)} x {kind} of "
+            f"{sum(one.elements * one.width for one in sent if one.kind == kind) / 2**20:.2f} MiB"
+            for kind in kinds)
+
+    def bucket_bytes(self):
+        return [max(sum(4 * self.gradients[name].numel() for name in unit)
+                    for unit in self.units)]
+
+
+def _entering(watch, names):
+    def entered(*_):
+        watch.step.enter(names)
+    return entered
+
+
+class _Fsdp(_ShardedJob):
+    """`units` has the gradients of each, `modules` their names; the root's is the first."""
+
+    dialect = "fsdp"
+
+    def _pattern(self, names, known):
+        """The modules of all units, the numbers in them as * where each such module is one."""
+        patterns = []
+        for name in names:
+            pattern = ".".join("*" if part.isdigit() else part for part in name.split("."))
+            alike = {other for other in known if re.fullmatch(
+                re.escape(pattern).replace(r"\*", r"\d+"), other)}
+            entry = pattern if alike <= set(names) else name
+            if entry not in patterns:
+                patterns.append(entry)
+        return patterns
+
+    def _units(self):
+        known = {_clean(name) for name, _ in self.model.named_modules()}
+        single = [one[0] for one in self.modules if len(one) == 1 and one[0]]
+        together = [list(one) for one in self.modules if len(one) > 1]
+        return self._pattern(single, known) + together
+
+    def strategy(self, seen):
+        config = {"version": self.version, "units": self._units(), **self.config()}
+        passes = seen.runs["exchanged"][-1]["sums"]
+        if seen.sums_last:
+            config["no_sync"] = True
+        elif len(passes) > 1 and self.shards() < self.ranks and self.version == 2:
+            across = [one for one in seen.runs["exchanged"][-1]["sent"]
+                      if one.kind == "all_reduce" and one.elements > 1]
+            scattered = [one for one in seen.runs["exchanged"][-1]["sent"]
+                         if one.kind == "reduce_scatter"]
+            if len(across) < len(scattered):
+                config["set_requires_all_reduce"] = False
+        return {"name": "as recorded", "dialect": self.dialect, "config": config}
+
+
+def _formats(policy, keys):
+    """{key: torch's name} of the formats that a policy sets."""
+    return {key: str(getattr(policy, key)).replace("torch.", "") for key in keys
+            if getattr(policy, key, None) is not None}
+
+
+class _Fsdp2(_Fsdp):
+    """fully_shard."""
+
+    version = 2
+
+    def _find_gradients(self):
+        gradients, self.units, self.modules, self.groups = {}, [], [], []
+        self.leaves = {}  # by name: what becomes its unsharded parameter
+        for name, module in self.model.named_modules():
+            groups = _fsdp2_groups(module)
+            if len(groups) > 1:
+                _fail(f"{_clean(name) or 'the root'} has several groups of parameters "
+                      "(shard_placement_fn): that is not recorded; " + _INSTEAD)
+            for group in groups:
+                if any(group is known for known in self.groups):
+                    continue
+                self._take(name, group, gradients)
+        held = {id(p.sharded_param) for group in self.groups for p in group.fsdp_params}
+        apart = [name for name, p in self.model.named_parameters()
+                 if p.requires_grad and p.numel() > 0 and id(p) not in held
+                 and not hasattr(p, "_local_tensor")]
+        if apart:
+            _fail(f"{len(apart)} parameters are in no module that fully_shard was called with, "
+                  f"{apart[0]} the first: call it with the whole model, too")
+        return self.as_registered(gradients)
+
+    def name(self):
+        return type(self.model).__mro__[2].__name__  # behind FSDP's own classes
+
+    def _take(self, name, group, gradients):
+        names = {id(module): _clean(full) for full, module in self.model.named_modules()}
+        unit = []
+        for one in group.fsdp_params:
+            info = one._module_info
+            full = ".".join(filter(None, (names[id(info.module)], info.param_name)))
+            if not one.sharded_param.requires_grad:
+                continue
+            gradients[full] = _Gradient(one._orig_size, one.sharded_param.dtype,
+                                        one.sharded_param.device)
+            self.places[info.module, info.param_name] = full
+            self.leaves[full] = one
+            unit.append(full)
+        self.groups.append(group)
+        if unit:
+            self.units.append(unit)
+            self.modules.append(tuple(names[id(module)] for module in group.modules))
+        if "CPUOffload" in type(group.offload_policy).__name__:
+            _fail("shards that are kept on the host (CPUOffloadPolicy) are not recorded; " + _INSTEAD)
+
+    def trained(self):
+        return list(self.model.parameters())
+
+    def mesh(self):
+        return self.groups[0].mesh_info.mesh
+
+    def mesh_ranks(self):
+        for group in self.groups:
+            if group.mesh_info.mesh != self.mesh():
+                _fail("units lie on different meshes (experts, tensor parallelism): that is not "
+                      "recorded; " + _INSTEAD)
+        ranks = self.mesh().mesh.flatten().tolist()
+        if ranks == list(range(len(ranks))) and not hasattr(self.groups[0].mesh_info,
+                                                            "shard_mesh_size"):
+            _fail("a mesh that only replicates is not recorded: use DistributedDataParallel")
+        return len(ranks) if ranks == sorted(ranks) else -1
+
+    def shards(self):
+        return self.groups[0].mesh_info.shard_mesh_size
+
+    def hook_tensors(self, watch):
+        for name, one in self.leaves.items():
+            hook = one._unsharded_param.register_post_accumulate_grad_hook(
+                lambda _, name=name: watch.is_ready(name))
+            watch.undo.callback(hook.remove)
+
+    def config(self):
+        own = [(names, group) for names, group in zip(self.modules, self.groups) if names != ("",)]
+        config = {}
+        again = [_resharded_to(group) for _, group in own] or [True]
+        usual = max(set(again), key=again.count)
+        config["reshard_after_forward"] = usual
+        if len(set(again)) > 1:
+            kept = [names[0] for (names, _), to in zip(own, again) if to is False]
+            if len(set(again) - {False}) > 1:
+                _fail("units are resharded to groups of different sizes: that is not recorded; "
+                      + _INSTEAD)
+            config["reshard_after_forward"] = next(to for to in again if to is not False)
+            config["not_resharded"] = kept
+        if self.shards() < self.ranks:
+            config["mesh"] = [self.ranks // self.shards(), self.shards()]
+        policy = _formats(self.groups[0].fsdp_params[0], ("param_dtype", "reduce_dtype"))
+        if policy:
+            config["mp_policy"] = policy
+        return config
+
+
+def _fsdp2_groups(module):
+    """The parameters that fully_shard has grouped for this module."""
+    ask = getattr(module, "_get_fsdp_state", None)
+    if ask is None or not any(kind.__name__ == "FSDPModule" for kind in type(module).__mro__):
+        return []
+    state = ask()
+    groups = getattr(state, "_fsdp_param_groups", None)
+    return [one for one in (groups if groups is not None else [state._fsdp_param_group]) if one]
+
+
+def _resharded_to(group):
+    """True, False, or the ranks of a smaller group."""
+    after = group.post_forward_mesh_info
+    if after is None:
+        return False
+    size = after.shard_mesh_size
+    return True if size == group.mesh_info.shard_mesh_size else size
+
+
+class _Fsdp1(_Fsdp):
+    """FullyShardedDataParallel."""
+
+    version = 1
+
+    def _find_gradients(self):
+        gradients, self.units, self.modules, self.wrapped = {}, [], [], []
+        names = {id(module): _clean(full) for full, module in self.model.named_modules()}
+        for name, module in self.model.named_modules():
+            handle = getattr(module, "_handle", None)
+            if not _is_fsdp1(module) or handle is None:
+                continue
+            flat = handle.flat_param
+            if not flat.requires_grad:
+                continue
+            unit = []
+            for (attribute, owner, _), shape in zip(flat._param_infos, flat._shapes):
+                full = ".".join(filter(None, (names[id(owner)], attribute)))
+                gradients[full] = _Gradient(shape, flat.dtype, flat.device)
+                self.places[owner, attribute] = full
+                unit.append(full)
+            self.units.append(unit)
+            self.modules.append((_clean(name),))
+            self.wrapped.append(module)
+            if module.cpu_offload.offload_params:
+                _fail("shards that are kept on the host (CPUOffload) are not recorded; " + _INSTEAD)
+        return self.as_registered(gradients)
+
+    def name(self):
+        return type(self.model.module).__name__
+
+    def trained(self):
+        flat = [module._handle.flat_param for module in self.wrapped]
+        return [*self.model.parameters(), *flat]
+
+    def kept(self):
+        flat = [module._handle.flat_param for module in self.wrapped]
+        views = {id(p) for one in flat for p in getattr(one, "_params", None) or ()}
+        return [*flat, *(t for t in super().kept()
+                         if id(t) not in views and all(t is not one for one in flat))]
+
+    def shards(self):
+        return dist.get_world_size(self.wrapped[0].process_group)
+
+    def mesh_ranks(self):
+        across = getattr(self.wrapped[0], "_inter_node_pg", None)
+        return self.shards() * (dist.get_world_size(across) if across is not None else 1)
+
+    def hook_tensors(self, watch):
+        """FSDP makes each parameter anew in each pass, a view of its unit's."""
+        for (owner, attribute), name in self.places.items():
+            def entered(module, *_, attribute=attribute, name=name):
+                view = getattr(module, attribute)
+                if torch.is_grad_enabled() and view.requires_grad:
+                    view.register_hook(lambda _: watch.is_ready(name))
+            watch.undo.callback(owner.register_forward_pre_hook(entered).remove)
+
+    def config(self):
+        module = self.wrapped[0]
+        config = {"sharding_strategy": module.sharding_strategy.name}
+        if module._use_orig_params:
+            config["use_orig_params"] = True
+        if "HYBRID" in config["sharding_strategy"]:
+            config["device_mesh"] = [self.ranks // self.shards(), self.shards()]
+        if module.backward_prefetch is None or module.backward_prefetch.name != "BACKWARD_PRE":
+            config["backward_prefetch"] = getattr(module.backward_prefetch, "name", "NONE")
+        policy = _formats(module.mixed_precision, ("param_dtype", "reduce_dtype"))
+        if policy:
+            config["mixed_precision"] = policy
+        return config
+
+
+def _is_fsdp1(module):
+    return any(kind.__name__ == "FullyShardedDataParallel" for kind in type(module).__mro__)
+
+
+class _DeepSpeed(_ShardedJob):
+    """DeepSpeed's engine, with its configuration as it was given."""
+
+    dialect = "deepspeed"
+
+    def _find_gradients(self):
+        self.module = self.model.module
+        if type(self.model).__name__ == "PipelineEngine":
+            _fail("DeepSpeed's pipelines are not recorded; " + _INSTEAD)
+        gradients = {}
+        names = {id(p): name for name, p in self.module.named_parameters()}
+        for module in self.module.modules():
+            for attribute, p in module.named_parameters(recurse=False):
+                if p.requires_grad:
+                    shape = getattr(p, "ds_shape", p.shape)
+                    gradients[names[id(p)]] = _Gradient(shape, p.dtype, p.device)
+                    self.places.setdefault((module, attribute), names[id(p)])
+        self.units = [list(gradients)]
+        return gradients
+
+    def batch(self):
+        return self.model.train_micro_batch_size_per_gpu()
+
+    def _find_optimizers(self):
+        return [self.model.optimizer] if self.model.optimizer is not None else []
+
+    def _stage(self):
+        return self.model.zero_optimization_stage()
+
+    def mesh_ranks(self):
+        group = getattr(self.model, "data_parallel_group", None)
+        return self.ranks if group is None else dist.get_world_size(group)
+
+    def shards(self):
+        sizes = self.model._config._param_dict.get("zero_optimization", {})
+        return sizes.get("mics_shard_size", -1) if sizes.get("mics_shard_size", -1) > 0 else self.ranks
+
+    def shares(self):
+        return self.shards() if self._stage() > 0 else 1
+
+    def before_forward(self, hook):
+        return self.model.register_forward_pre_hook(hook)
+
+    def keepers(self):
+        return [getattr(self.model.optimizer, "optimizer", self.model.optimizer)]
+
+    def kept(self):
+        """Parameters, shards of them, and the copies in fp32 that are updated."""
+        optimizer = self.model.optimizer
+        own = [p for p in self.module.parameters() if p.numel() > 0]
+        own += [p.ds_tensor for p in self.module.parameters() if hasattr(p, "ds_tensor")]
+        for key in ("fp32_partitioned_groups_flat", "single_partition_of_fp32_groups",
+                    "fp32_groups_flat_partition"):
+            own += list(getattr(optimizer, key, ()))
+        return own + list(self.module.buffers())
+
+    def hook_tensors(self, watch):
+        names = {id(p): name for name, p in self.module.named_parameters()}
+        for p in self.module.parameters():
+            if p.requires_grad:
+                hook = p.register_post_accumulate_grad_hook(
+                    lambda _, name=names[id(p)]: watch.is_ready(name))
+                watch.undo.callback(hook.remove)
+
+    def strategy(self, seen):
+        return {"name": "as recorded", "dialect": self.dialect,
+                "config": self.model._config._param_dict}
+
+
+def _job_of(model, optimizer):
+    """The kind of job that a model tells."""
+    kinds = {kind.__name__ for kind in type(model).__mro__}
+    if kinds & {"DeepSpeedEngine", "PipelineEngine"}:
+        return _DeepSpeed(model, optimizer)
+    if any(_fsdp2_groups(module) for module in model.modules()):
+        return _Fsdp2(model, optimizer)
+    if any(_is_fsdp1(module) for module in model.modules()):
+        return _Fsdp1(model, optimizer)
+    return _Job(model, optimizer)
 
 
 # ---- files: as the program itself writes them ----
@@ -1828,8 +2603,8 @@ def _summary(job, seen, notes, out):
              f"update {alone['update']:.2f}, rest {1e3 * seen.gap:.2f}"]
     if "exchanged" in seen.runs:
         hidden = 1e3 * (seen.median("exchanged", "step") - seen.alone["step"])
-        lines.append(f"communication that nothing hides: {hidden:.2f} ms; {len(seen.order)} "
-                     f"gradients in {len(job.bucket_bytes())} buckets")
+        lines.append(f"communication that nothing hides: {hidden:.2f} ms; "
+                     + job.what_is_sent(seen))
         if seen.overhead() > 0:
             lines.append(f"{1e3 * seen.overhead():.2f} ms of it in the forward pass" + (
                 ", where DDP broadcasts the buffers: broadcast_buffers=False saves that"
@@ -1867,7 +2642,7 @@ def _summary(job, seen, notes, out):
     if job.logged("has_sync_bn"):
         lines.append("SyncBatchNorm communicates even in no_sync: that is part of forward and "
                      "backward here")
-    lines.append(f"wrote {out}; next: syncline tune {out} --emit pytorch")
+    lines.append(f"wrote {out}; next: syncline tune {out} --emit {job.dialect}")
     return "\n".join("syncline_record: " + line for line in lines)
 
 

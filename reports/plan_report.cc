@@ -47,8 +47,8 @@ Table operations_of(const Planned& planned, std::size_t first, std::size_t end) 
   using enum Kind;
   Table table{columns(data_column("plan", Column::kCsv), table_column("op", "op", kInteger),
                       table_column("stream", "stream"), table_column("what", "what"),
-                      page_column("amount", kCount), data_column("step"),
-                      data_column("after", Column::kJson),
+                      page_column("amount", kCount), table_column("ranks", "ranks", kInteger),
+                      data_column("step"), data_column("after", Column::kJson),
                       data_column("after_previous", Column::kJson), data_column("seconds"),
                       data_column("bytes"), data_column("kept"), data_column("after", Column::kCsv),
                       data_column("after_previous", Column::kCsv), page_column("after"))};
@@ -56,9 +56,10 @@ Table operations_of(const Planned& planned, std::size_t first, std::size_t end) 
     const plan::Plan& plan = planned.phases[phase].plan;
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
       const plan::Op& op = plan.ops[i];
-      Cell seconds, bytes, left;
+      Cell seconds, bytes, left, ranks;
       if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
         bytes = collective->bytes();
+        ranks = collective->groups.size;
       } else if (plan::reason_of(op.work) == plan::Busy::Reason::kEncode) {
         const int bucket = std::get<plan::Busy>(op.work).bucket;
         left = plan.buckets[static_cast<std::size_t>(bucket)].kept;
@@ -67,8 +68,8 @@ Table operations_of(const Planned& planned, std::size_t first, std::size_t end) 
       }
       const Json after = op.after, previous = op.after_previous;
       table.add(phase, i, stream_of(op, plan), plan::describe(op, plan, planned.scenario.workload),
-                show_as({}, amount_text(seconds, bytes, left)), op.step, after, previous, seconds,
-                bytes, left, after, previous, waits_for(op));
+                show_as({}, amount_text(seconds, bytes, left)), ranks, op.step, after, previous,
+                seconds, bytes, left, after, previous, waits_for(op));
     }
   }
   return table;

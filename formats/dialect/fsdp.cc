@@ -514,22 +514,31 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   share_parameters(units, shards, cluster, across_last, strategy);
   if (cluster.ranks() == 1) return reading;
+  // FSDP asks for its collectives without async_op, so that over Gloo the host waits for each
+  // (torch 2.6 and 2.15, foreach_all_gather, foreach_reduce).
+  const bool gloo = cluster.library == Library::kGloo;
+  strategy.overlap = strategy.cross_step = !gloo || workload.micro_batches > 1;
   note_groups(strategy, cluster, reading.notes);
-  note(reading.notes,
-       {{strategy.regather && shards == cluster.ranks() && strategy.traits.regather_group == 0,
-         "parameters are gathered twice per step, for the forward and for the backward pass: half "
-         "as "
-         "much again on the wire as DDP"},
-        {true,
-         "units' all-gathers for the forward pass follow one another from the update on; torch "
-         "asks for them a unit or two early, to save memory"},
-        {config.has("not_resharded") && !strategy.regather,
-         "not_resharded has no effect: no unit is resharded"},
-        {across_last && !strategy.traits.across_last,
-         "set_requires_all_reduce has no effect: it is about replicas that are summed in each "
-         "micro-batch"},
-        {workload.micro_batches > 1 && no_sync && !staged,
-         "what micro-batches gather under no_sync is left out"}});
+  note(
+      reading.notes,
+      {{strategy.regather && shards == cluster.ranks() && strategy.traits.regather_group == 0,
+        "parameters are gathered twice per step, for the forward and for the backward pass: half "
+        "as "
+        "much again on the wire as DDP"},
+       {!strategy.overlap, "over Gloo FSDP waits for each collective: nothing overlaps the passes"},
+       {gloo && strategy.overlap,
+        "over Gloo FSDP waits for each collective; with several micro-batches that is not "
+        "modelled"},
+       {strategy.overlap,
+        "units' all-gathers for the forward pass follow one another from the update on; torch "
+        "asks for them a unit or two early, to save memory"},
+       {config.has("not_resharded") && !strategy.regather,
+        "not_resharded has no effect: no unit is resharded"},
+       {across_last && !strategy.traits.across_last,
+        "set_requires_all_reduce has no effect: it is about replicas that are summed in each "
+        "micro-batch"},
+       {workload.micro_batches > 1 && no_sync && !staged,
+        "what micro-batches gather under no_sync is left out"}});
   note_one_unit(config, workload, reading);
   return reading;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
 #include <string_view>
 
 #include "formats/dialect/dialects.h"
@@ -69,9 +71,46 @@ std::string hooked(const Json& config) {
   return call + "None, " + hook + ")";
 }
 
-// Returns the module with the children of a pattern, "model.layers"; empty: not a pattern.
-std::string holder_of(const std::string& unit) {
-  return unit.ends_with(".*") ? "model." + unit.substr(0, unit.size() - 2) : "";
+// Python that walks the modules of an entry of `units`.
+struct Walk {
+  std::string module;  // "unit.mlp"; "model.head" without loops
+  std::string loops;   // " for unit in model.layers.children()"; empty: one module
+};
+
+// Returns the way to the modules of a pattern, "layers.*.mlp"; nothing: too many levels for a line.
+std::optional<Walk> walk_of(const std::string& pattern) {
+  constexpr std::array<std::string_view, 3> kVariables{"unit", "part", "piece"};
+  Walk walk{"model", ""};
+  std::size_t level = 0;
+  std::string numbered;  // a name with a number in it is no attribute
+  std::stringstream parts(pattern);
+  const auto enter = [&] {
+    if (!numbered.empty()) walk.module += ".get_submodule(\"" + numbered + "\")";
+    numbered.clear();
+  };
+  for (std::string part; std::getline(parts, part, '.');) {
+    if (part == "*") {
+      if (level == kVariables.size()) return std::nullopt;
+      enter();
+      const std::string variable(kVariables[level++]);
+      walk.loops += " for " + variable + " in " + walk.module + ".children()";
+      walk.module = variable;
+    } else if (!numbered.empty() || (!part.empty() && part.front() >= '0' && part.front() <= '9')) {
+      numbered += (numbered.empty() ? "" : ".") + part;
+    } else {
+      walk.module += "." + part;
+    }
+  }
+  enter();
+  return walk;
+}
+
+// Returns the call for each module of an entry: "[fully_shard(unit) for unit in ...]".
+std::string each_of(const std::string& pattern, const std::string& before,
+                    const std::string& after) {
+  const Walk walk = *walk_of(pattern);
+  const std::string call = before + walk.module + after;
+  return walk.loops.empty() ? call : "[" + call + walk.loops + "]";
 }
 
 // Returns torch's name of a format: "torch.bfloat16".
@@ -100,17 +139,24 @@ std::string mesh_of(const Json& sizes) {
          "), mesh_dim_names=(\"replicate\", \"shard\"))";
 }
 
-// Returns the call that wraps the modules of one entry of `units`.
-std::string unit_code(const Json& unit) {
-  if (unit.is_array()) {
+// Returns the calls that wrap the units, modules inside others first.
+std::string wrapped_units(const Json& config) {
+  std::vector<Json> units = config.value("units", Json::array());
+  const auto depth = [](const Json& unit) {
+    return unit.is_string() ? -std::ranges::count(unit.get<std::string>(), '.') : 0;
+  };
+  std::ranges::stable_sort(units, {}, depth);
+  std::string text;
+  for (const Json& unit : units) {
+    if (unit.is_string()) {
+      text += each_of(unit.get<std::string>(), "fully_shard(", ", **fsdp)") + "; ";
+      continue;
+    }
     std::string modules;
-    for (const Json& each : unit) modules += ", model." + each.get<std::string>();
-    return "fully_shard([" + after_comma(modules) + "], **fsdp); ";
+    for (const Json& each : unit) modules += ", " + walk_of(each.get<std::string>())->module;
+    text += "fully_shard([" + after_comma(modules) + "], **fsdp); ";
   }
-  const std::string name = unit.get<std::string>();
-  const std::string holder = holder_of(name);
-  if (holder.empty()) return "fully_shard(model." + name + ", **fsdp); ";
-  return "[fully_shard(unit, **fsdp) for unit in " + holder + "]; ";
+  return text;
 }
 
 std::string fsdp2_code(const Json& config) {
@@ -123,26 +169,64 @@ std::string fsdp2_code(const Json& config) {
     arguments += ", mp_policy=" + policy_of("MixedPrecisionPolicy", config["mp_policy"]);
   }
   std::string text = "fsdp = dict(" + after_comma(arguments) + "); ";
-  for (const Json& unit : config.value("units", Json::array())) text += unit_code(unit);
-  text += "fully_shard(model, **fsdp)";
-  if (config.value("no_sync", false)) {
-    text += "; model.set_requires_gradient_sync(False) in all micro-batches but the last";
+  text += wrapped_units(config) + "fully_shard(model, **fsdp)";
+  for (const Json& kept : config.value("not_resharded", Json::array())) {
+    text += "; " + each_of(kept.get<std::string>(), "",
+                           ".set_reshard_after_forward(False, recurse=False)");
   }
+  std::string earlier;
+  if (!config.value("set_requires_all_reduce", true)) {
+    earlier += ", model.set_requires_all_reduce(False)";
+  }
+  if (config.value("no_sync", false)) earlier += ", model.set_requires_gradient_sync(False)";
+  if (!earlier.empty()) text += "  # in all micro-batches but the last: " + after_comma(earlier);
   return text;
+}
+
+// Returns the set of FSDP1's units and the call that wraps them and the model.
+std::string fsdp1_code(const Json& config) {
+  std::string units;
+  for (const Json& unit : config.value("units", Json::array())) {
+    const Walk walk = *walk_of(unit.get<std::string>());
+    units += walk.loops.empty() ? ", " + walk.module : ", *(" + walk.module + walk.loops + ")";
+  }
+  std::string text = units.empty() ? "model = FSDP(model"
+                                   : "units = {" + after_comma(units) + "}; model = FSDP(model";
+  if (!units.empty()) text += ", auto_wrap_policy=CustomPolicy(lambda module: module in units)";
+  text += ", sharding_strategy=ShardingStrategy." + config.value("sharding_strategy", "FULL_SHARD");
+  if (config.contains("device_mesh")) text += ", device_mesh=" + mesh_of(config["device_mesh"]);
+  if (config.contains("mixed_precision")) {
+    text += ", mixed_precision=" + policy_of("MixedPrecision", config["mixed_precision"]);
+  }
+  if (config.value("use_orig_params", false)) text += ", use_orig_params=True";
+  text += ")";
+  if (config.value("no_sync", false))
+    text += "  # in all micro-batches but the last: model.no_sync()";
+  return text;
+}
+
+// Returns true if an entry of `units` names modules that a line of Python reaches.
+bool is_reached(const Json& unit) {
+  if (unit.is_string()) return walk_of(unit.get<std::string>()).has_value();
+  return std::ranges::all_of(unit, [](const Json& each) {
+    const auto walk = each.is_string() ? walk_of(each.get<std::string>()) : std::nullopt;
+    return walk && walk->loops.empty();
+  });
 }
 
 }  // namespace
 
 std::string fsdp_code(const Json& config) {
-  const Json units = config.value("units", Json::array());
-  const auto nested = [](const Json& unit) {
-    return unit.is_string() && holder_of(unit.get<std::string>()).find('*') != std::string::npos;
+  const bool second = config.value("version", 2) == 2;
+  const auto lines = [&](const char* key) {
+    const Json entries = config.value(key, Json::array());
+    return entries.is_array() && std::ranges::all_of(entries, [&](const Json& unit) {
+             return (second || unit.is_string()) && is_reached(unit);
+           });
   };
-  // Settings that would take many lines are written as keys.
-  const bool lines = config.value("version", 2) == 2 && !config.contains("not_resharded") &&
-                     !config.contains("set_requires_all_reduce") && units.is_array() &&
-                     std::none_of(units.begin(), units.end(), nested);
-  return lines ? fsdp2_code(config) : on_one_line(config);
+  // Settings that no line of Python reaches are written as keys.
+  if (!lines("units") || !lines("not_resharded")) return on_one_line(config);
+  return second ? fsdp2_code(config) : fsdp1_code(config);
 }
 
 std::string ddp_code(const Json& config) {

@@ -260,9 +260,11 @@ class ConfigSearch {
       return false;
     }
     // Settings of one framework fit together; an additional algorithm may not.
-    const bool fits =
-        algorithm_.empty() || !input::conflict_of(strategy, scenario_.workload, scenario_.cluster);
-    if (!fits) return false;
+    const auto conflict = input::conflict_of(strategy, scenario_.workload, scenario_.cluster);
+    if (conflict && !algorithm_.empty()) {
+      refusal_ = std::make_exception_ptr(InputError(conflict->key + ": " + conflict->why));
+      return false;
+    }
     strategy.name = dialect_.name;
     const std::string key = plan_key(scenario_, strategy) + (has_private(config) ? "_" : "") +
                             std::to_string(odd_numbers(config, own_));

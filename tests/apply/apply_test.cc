@@ -139,6 +139,10 @@ TEST_F(Apply, AJobRecordsAsksTriesAndKeepsWhileItTrains) {
   expect_to_hold("course", 2, scratch_.folder(), kFolder, kTuned);
 }
 
+TEST_F(Apply, AJobTriesWhatRoundsAndWhatChangesTheTrainingIfAsked) {
+  expect_to_hold("changed", 2, scratch_.folder(), kFolder, kTuned);
+}
+
 // On CPUs where torch lets FSDP2 run on them (2.15 does, 2.6 does not).
 TEST_F(Apply, AShardedJobThatTunesItselfTrainsAsEver) {
   const std::string asks =

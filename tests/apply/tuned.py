@@ -66,8 +66,8 @@ def settings():
 class Loop:
     """One training; `how`: what a script does besides."""
 
-    def __init__(self, wrap, **how):
-        self.module = net()
+    def __init__(self, wrap, made=net, **how):
+        self.module = made()
         self.optimizer = torch.optim.SGD(self.module.parameters(), 0.05, momentum=0.9,
                                          weight_decay=1e-3)
         self.model = wrap(self.module, self.optimizer)
@@ -277,6 +277,52 @@ def whole_course(folder):
     assert loop.seen == wanted.seen
 
 
+def wide():
+    """Large enough for its bytes to count."""
+    torch.manual_seed(5)
+    return nn.Sequential(nn.Linear(12, 300), nn.Tanh(), nn.Linear(300, 300), nn.Linear(300, 4))
+
+
+def rounded_and_changed(folder):
+    """Over a network so slow that fewer bytes are worth it: what was asked for is tried, and ranks
+    stay alike in every step."""
+    recorded = recorder._scenario
+
+    def over_a_slow_network(*args):
+        scenario = recorded(*args)
+        scenario["cluster"]["intra"] = {"latency_us": 100, "bandwidth_gbps": 0.01}
+        return scenario
+    recorder._scenario = over_a_slow_network
+    rounds, changes = {"fp16", "bf16"}, {"dgc", "powersgd"}
+    for asked, wanted in (({"rounded": True}, rounds), ({"changed": True}, changes),
+                          ({"rounded": True, "changed": True}, rounds | changes)):
+        name = "_".join(asked)
+        loop = Loop(wrapped(f"{folder}/{name}.json", steps=140, **asked), wide)
+        with Journaled() as said:
+            loop.train(1)
+            while loop.model._tuner.course is not None:
+                loop.train(1)
+                check_alike(loop.module, name)
+            loop.train(10)
+        check_alike(loop.module, name)
+        told = loop.model.tuning
+        assert told["now"] == told["kept"] and (dist.get_rank() or "keeps" in said.getvalue())
+        used = {str(bucket.get("codec")) for setting in told["settings"]
+                for bucket in setting["table"]["buckets"]} - {"None"}
+        assert used and used <= wanted, (name, used)
+        assert len(told["rounds"]) >= 3, (name, told.get("reason"))
+    recorder._scenario = recorded
+
+
+def check_alike(module, what):
+    """Parameters are finite, and the same on all ranks."""
+    together = torch.cat([p.detach().double().flatten() for p in module.parameters()])
+    assert torch.isfinite(together).all(), what
+    most = together.clone()
+    dist.all_reduce(most, op=dist.ReduceOp.MAX)
+    assert torch.equal(most, together), (what, (most - together).max())
+
+
 def check_journal(kept, size):
     tensors = kept["recorded"]["workload"]["tensors"]
     assert sorted(tensor["name"] for tensor in tensors) == sorted(_NAMES)
@@ -470,6 +516,7 @@ _CASES = {
             foreign_journals_are_kept, every_setting_in_turn, each_setting_kept,
             hooks_and_checkpoints, interrupted, what_cannot_be_recorded],
     "course": [whole_course],
+    "changed": [rounded_and_changed],
     "sharded": [sharded],
     "killed": [rank_is_killed],
     "killed_in_a_turn": [rank_is_killed_in_a_turn],

@@ -9,6 +9,7 @@
 #include "core/plan.h"
 #include "formats/dialect/dialect.h"
 #include "formats/dialect/write.h"
+#include "formats/input/conflicts.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/text.h"
@@ -305,6 +306,60 @@ TEST(Fsdp, LayersAreTheNumberedModules) {
     plain.tensors[t].name = "part" + std::string(t, 'x') + ".weight";
   }
   kFsdp.expect_refusals(plain, {{R"({"units": "layers"})", "no parameter is in a numbered"}});
+}
+
+// torch asks for FSDP's collectives one by one there, and waits.
+TEST(Fsdp, NothingOverlapsOverGloo) {
+  Cluster cluster = cluster_of(1, 4);
+  cluster.library = Library::kGloo;
+  const test::Framework gloo{fsdp_dialect(), cluster};
+  const std::string config = R"({"units": ["model.layers.*"]})";
+  EXPECT_TRUE(kFsdp.strategy_of(config, transformer()).overlap);
+  const Strategy strategy = gloo.strategy_of(config, transformer());
+  EXPECT_FALSE(strategy.overlap);
+  gloo.expect_comes_back(strategy, transformer());
+  const plan::Plan plan = gloo.plan_of(strategy, transformer());
+  for (const plan::Op& op : plan.ops) EXPECT_TRUE(plan.computes(op.stream));
+  EXPECT_FALSE(input::conflict_of(strategy, transformer(), cluster));
+  // The same collectives, one after the other.
+  const plan::Plan beside = kFsdp.plan_of(config, transformer());
+  for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+    EXPECT_EQ(count_of(plan, kind), count_of(beside, kind));
+  }
+  // Several micro-batches gather anew in each: that is not modelled without overlap.
+  Workload several = transformer();
+  several.micro_batches = 2;
+  EXPECT_TRUE(gloo.strategy_of(config, several).overlap);
+}
+
+TEST(Fsdp, CodeOfAScript) {
+  const auto code = [](const char* config) { return fsdp_code(Json::parse(config)); };
+  const std::string wraps =
+      "[fully_shard(unit.mlp, **fsdp) for unit in model.layers.children()]; "
+      "[fully_shard(unit, **fsdp) for unit in model.layers.children()]; "
+      "fully_shard(model.head, **fsdp); fully_shard(model, **fsdp)";
+  // Modules inside others first, as torch asks for it.
+  EXPECT_EQ(code(R"({"units": ["head", "layers.*", "layers.*.mlp"], "not_resharded": ["head"]})"),
+            "fsdp = dict(reshard_after_forward=True); " + wraps +
+                "; model.head.set_reshard_after_forward(False, recurse=False)");
+  EXPECT_EQ(code(R"({"units": ["layers.3", ["norm", "head"]], "mesh": [2, 4],
+                     "reshard_after_forward": 2, "no_sync": true,
+                     "set_requires_all_reduce": false})"),
+            "fsdp = dict(reshard_after_forward=2, mesh=init_device_mesh(\"cuda\", (2, 4), "
+            "mesh_dim_names=(\"replicate\", \"shard\"))); "
+            "fully_shard(model.layers.get_submodule(\"3\"), **fsdp); "
+            "fully_shard([model.norm, model.head], **fsdp); fully_shard(model, **fsdp)"
+            "  # in all micro-batches but the last: model.set_requires_all_reduce(False), "
+            "model.set_requires_gradient_sync(False)");
+  EXPECT_EQ(code(R"({"version": 1, "units": ["layers.*", "head"],
+                     "sharding_strategy": "HYBRID_SHARD", "use_orig_params": true})"),
+            "units = {*(unit for unit in model.layers.children()), model.head}; "
+            "model = FSDP(model, auto_wrap_policy=CustomPolicy(lambda module: module in units), "
+            "sharding_strategy=ShardingStrategy.HYBRID_SHARD, use_orig_params=True)");
+  EXPECT_EQ(code(R"({"version": 1})"),
+            "model = FSDP(model, sharding_strategy=ShardingStrategy.FULL_SHARD)");
+  // Keys, if no line reaches the modules.
+  EXPECT_EQ(code(R"({"units": ["a.*.b.*.c.*.d.*"]})"), R"({"units": ["a.*.b.*.c.*.d.*"]})");
 }
 
 TEST(Fsdp, SaysWhatItRefuses) {

@@ -853,7 +853,7 @@ def clusters(folder):
     assert recorder._shape(["a", "b", "a", "b"]) == (4, 1)  # not in order
     assert recorder._shape(["a", "a", "a", "b"]) == (4, 1)  # uneven
     # What NCCL took on 2 nodes of 2 GPUs, the same rows priced where they were measured.
-    job = types.SimpleNamespace(on_gpu=False, backend="nccl", ranks=4, device=None)
+    job = types.SimpleNamespace(on_gpu=False, backend="nccl", ranks=4, device=None, is_ddp=True)
     world = [(4096 << i, 1e-5 * (3 + 1.9 ** i)) for i in range(12)]
     node = [(size, seconds / 4) for size, seconds in world]
     cluster = recorder._cluster(job, ["a", "a", "b", "b"], {"world": world, "node": node})

@@ -17,6 +17,7 @@ using Record = test::WithTorch;
 
 const std::string kScript = SYNCLINE_SOURCE_DIR "/pytorch/syncline_record.py";
 const std::string kJobs = SYNCLINE_SOURCE_DIR "/tests/record/jobs.py";
+const std::string kSharded = SYNCLINE_SOURCE_DIR "/tests/record/sharded.py";
 const std::string kTrain = SYNCLINE_SOURCE_DIR "/tests/record/train.py";
 constexpr int kSteps = 93;  // that a recording takes on CPUs, as docs/record.md has it
 
@@ -74,13 +75,29 @@ TEST(RecordVerb, NamesAFileThatCannotBeWritten) {
 
 TEST(RecordVerb, NeedsNothingButTorch) {
   EXPECT_EQ(test::imported_by(test::text_of(kScript)),
-            (std::set<std::string>{"argparse",  "contextlib", "errno",
-                                   "functools", "gc",         "json",
-                                   "math",      "mmap",       "os",
-                                   "queue",     "runpy",      "secrets",
-                                   "socket",    "stat",       "statistics",
-                                   "sys",       "threading",  "time",
-                                   "types",     "torch",      "torch.distributed"}));
+            (std::set<std::string>{"argparse",
+                                   "contextlib",
+                                   "errno",
+                                   "functools",
+                                   "gc",
+                                   "importlib",
+                                   "json",
+                                   "math",
+                                   "mmap",
+                                   "os",
+                                   "queue",
+                                   "re",
+                                   "runpy",
+                                   "secrets",
+                                   "socket",
+                                   "stat",
+                                   "statistics",
+                                   "sys",
+                                   "threading",
+                                   "time",
+                                   "types",
+                                   "torch",
+                                   "torch.distributed"}));
 }
 
 TEST_F(Record, OneRankAndLaterVersionsByStandIns) {
@@ -195,15 +212,87 @@ TEST_F(Record, AScriptThatCannotBeRecordedKeepsItsExitCode) {
     EXPECT_EQ(std::to_string(plain.code), code);
     EXPECT_EQ(plain.err, *code == '3' ? ""
                                       : "syncline_record: " + kTrain +
-                                            " built no DistributedDataParallel model: nothing was "
-                                            "recorded\n");
+                                            " built no DistributedDataParallel, FSDP or DeepSpeed "
+                                            "model: nothing was recorded; a profile of its steps "
+                                            "can be, by syncline import\n");
   }
   EXPECT_TRUE(test::warned(torchrun(scratch_, {"-m", "syncline_record", kTrain, "--steps", "0"}),
                            "did not train its DistributedDataParallel model with an optimizer of "
-                           "torch.optim: nothing was recorded\n"));
+                           "torch.optim: nothing was recorded; a profile of its steps can be, by "
+                           "syncline import\n"));
   const auto missing = started({"-m", "syncline_record", "/nowhere/train.py"})->wait();
   EXPECT_EQ(missing.code, 1);
   EXPECT_EQ(missing.err, "syncline_record: /nowhere/train.py: No such file or directory\n");
+}
+
+// On CPUs where torch lets FSDP run on them (2.15 does, 2.6 does not).
+class RecordShards : public Record {
+ protected:
+  void SetUp() override {
+    Record::SetUp();
+    if (IsSkipped()) return;
+    const std::string asks = "import torch; torch.cpu.Stream.record_event";
+    if (test::shell(python() + " -c '" + asks + "'").code != 0) {
+      GTEST_SKIP() << "no FSDP2 on CPUs in " << python() << ": SYNCLINE_PYTHON names another";
+    }
+  }
+
+  void run(const std::string& kind, int ranks) const {
+    std::vector<std::unique_ptr<test::Program>> others;
+    const auto rank = [&](int number) {
+      return started(
+          {kSharded, kind, std::to_string(number), std::to_string(ranks), scratch_.folder()});
+    };
+    for (int r = 1; r < ranks; ++r) others.push_back(rank(r));
+    const auto ran = rank(0)->wait();
+    EXPECT_EQ(ran.code, 0) << kind << ": " << ran.err;
+    for (const auto& other : others) EXPECT_EQ(other->wait().code, 0) << kind;
+  }
+
+  // What a step was seen to send is what the program says of the recorded configuration.
+  void expect_collectives_as_seen(const std::string& name) const {
+    const std::string file = scratch_.path(name + ".json");
+    expect_accepted(file);
+    const auto recorded = nlohmann::json::parse(test::text_of(file));
+    EXPECT_EQ(answer({"run", file})["rows"][0]["collectives"],
+              recorded["published"][0]["collectives"])
+        << name;
+  }
+};
+
+TEST_F(RecordShards, OfFsdpAsTheyWereSeen) {
+  run("fsdp2", 2);
+  for (const char* name : {"fsdp2", "compiled"}) expect_collectives_as_seen(name);
+  expect_accepted(scratch_.path("accumulated.json"));
+}
+
+TEST_F(RecordShards, OfFsdp1AsTheyWereSeen) {
+  run("fsdp1", 2);
+  expect_collectives_as_seen("fsdp1");
+}
+
+TEST_F(RecordShards, OfAHybridMeshAsTheyWereSeen) {
+  run("hsdp", 4);
+  expect_collectives_as_seen("hsdp");
+}
+
+// record -> tune -> set: the advice is lines that wrap a model as it is.
+TEST_F(RecordShards, AreTunedAndSet) {
+  run("fsdp2", 2);
+  const std::string file = scratch_.path("fsdp2.json");
+  auto recorded = nlohmann::json::parse(test::text_of(file));
+  recorded["strategies"] = {
+      {{"name", "advised"},
+       {"dialect", "fsdp"},
+       {"config", answer({"tune", file, "--emit", "fsdp"})["emitted"]["config"]}}};
+  recorded.erase("published");
+  test::write_text(scratch_.path("advised.json"), recorded.dump());
+  const auto code =
+      test::syncline_run({"emit", scratch_.path("advised.json"), "--dialect", "fsdp", "--code"});
+  EXPECT_EQ(code.code, 0) << code.err;
+  EXPECT_TRUE(test::contains(code.out, "fully_shard(model, **fsdp)")) << code.out;
+  test::write_text(scratch_.path("code.txt"), code.out);
+  run("set", 2);
 }
 
 }  // namespace
