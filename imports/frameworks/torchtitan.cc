@@ -245,6 +245,12 @@ void read_model(const Sections& toml, Settings& settings) {
 
 Settings of_torchtitan(const Json& json, const std::string& file) {
   const Sections toml(json, file);
+  const Place replicas{"fault_tolerance", "enable"};
+  if (toml.on({replicas})) {
+    toml.fail(replicas,
+              "groups of torchft sum gradients besides, which is not read: write "
+              "them in a scenario with \"dialect\": \"torchft\"");
+  }
   Settings settings;
   settings.framework = "torchtitan";
   settings.autocast = true;
