@@ -413,8 +413,15 @@ void choose_micro_batches(Json& workload, const InitOptions& options,
   if (count > 1) workload["micro_batches"] = count;
 }
 
+// Adds a step's samples to DeepSpeed's configuration, which must have them: `tune` prints it.
+void add_samples(const Json& workload, Json& config) {
+  config["train_micro_batch_size_per_gpu"] = workload.value("batch", std::int64_t{1});
+  config["gradient_accumulation_steps"] = workload.value("micro_batches", std::int64_t{1});
+}
+
 // Returns the settings' own strategy, and other settings for such a job.
-Json strategies_of(const std::optional<Settings>& settings, std::int64_t ranks) {
+Json strategies_of(const std::optional<Settings>& settings, const Json& workload,
+                   std::int64_t ranks) {
   Json list = Json::array();
   const auto add = [&](const char* name, Json config) {
     const bool known =
@@ -429,6 +436,7 @@ Json strategies_of(const std::optional<Settings>& settings, std::int64_t ranks) 
     if (config.contains("mesh") && config["mesh"].back() == -1) {
       config["mesh"].back() = ranks / config["mesh"].front().get<std::int64_t>();
     }
+    if (own["dialect"] == "deepspeed") add_samples(workload, config);
     list.push_back(std::move(own));
     if (settings->strategy["dialect"] != "megatron") return list;
   }
@@ -564,6 +572,12 @@ std::optional<Settings> settings_of(const InitOptions& given) {
                      "Trainer's arguments");
   }
   return settings;
+}
+
+// Takes a model's file that settings alone name, as if it had been given before them.
+void take_named_file(const std::optional<Settings>& settings, InitOptions& options) {
+  if (!settings || settings->model.empty() || !options.settings.empty()) return;
+  options.settings = std::exchange(options.model, settings->model);
 }
 
 // Fills in DeepSpeed's sizes that are "auto", by the width of the model.
@@ -706,7 +720,8 @@ Json strategies_asked(const InitOptions& options, const std::optional<Settings>&
     alone["strategies"][0]["config"] = Json::object();
     const Scenario read = input::parse_scenario(input::document_of("the scenario", alone));
     Json list = Json::array();
-    const Json written = options.zero ? settings->strategy : alone["strategies"][0];
+    Json written = options.zero ? settings->strategy : alone["strategies"][0];
+    if (options.zero) add_samples(workload, written["config"]);
     for (const auto& [scheme, strategy] : measure::schemes_of(read, written)) {
       if (options.fsdp && scheme.dialect != "fsdp") continue;
       const bool asked = options.zero && scheme.name.ends_with(std::to_string(*options.zero));
@@ -718,7 +733,7 @@ Json strategies_asked(const InitOptions& options, const std::optional<Settings>&
   const std::int64_t summing =
       replicas_of(workload, ranks) *
       workload.value("parallel", Json::object()).value("context", std::int64_t{1});
-  if (settings || cut_job(workload)) return strategies_of(settings, summing);
+  if (settings || cut_job(workload)) return strategies_of(settings, workload, summing);
   return strategies_for(device, workload.value("micro_batches", std::int64_t{1}) > 1);
 }
 
@@ -769,6 +784,7 @@ Begun init_scenario(const InitOptions& asked) {
   InitOptions options = with_flags_in_place(asked);
   Begun begun;
   std::optional<Settings> settings = settings_of(options);
+  take_named_file(settings, options);
   expect_one_scheme(options, settings.has_value());
   const bool from_settings = settings.has_value();
   const Machines machines = machines_of(settings, options);

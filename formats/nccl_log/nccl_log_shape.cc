@@ -22,6 +22,7 @@ struct Columns {
   std::string redop;                // of the rows; empty: no such column
   int multiple = 0;                 // size / (count x element), if equal in all rows
   bool in_place_unchecked = false;  // only the out-of-place results were checked
+  bool unchecked = false;           // neither were
 };
 
 Columns columns_of(const cost::MeasuredTable& table) {
@@ -42,6 +43,7 @@ Columns columns_of(const cost::MeasuredTable& table) {
     first = false;
   }
   columns.in_place_unchecked = out_checked && !in_checked;
+  columns.unchecked = !out_checked && !in_checked;
   return columns;
 }
 
@@ -63,7 +65,8 @@ std::string test_by_columns(const RawTable& raw, const Columns& columns) {
   if (columns.redop.empty()) return rooted && columns.multiple <= 1 ? "broadcast" : "";
   if (columns.multiple > 1) {
     if (columns.redop != "none") return "reduce_scatter";
-    if (rooted) return {};
+    // Checks tell alltoall, which has no results in place, from all_gather.
+    if (rooted || columns.unchecked) return {};
     return columns.in_place_unchecked ? "alltoall" : "all_gather";
   }
   if (columns.redop == "none") return rooted && ratio_one ? "broadcast" : "";

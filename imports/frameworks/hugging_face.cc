@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Names of other trainers for the same thing.
-constexpr std::array<std::pair<const char*, const char*>, 13> kOtherNames{
+constexpr std::array<std::pair<const char*, const char*>, 15> kOtherNames{
     {{"base_model", "model_name_or_path"},
      {"model", "model_name_or_path"},
      {"model_id_or_path", "model_name_or_path"},
@@ -35,10 +35,29 @@ constexpr std::array<std::pair<const char*, const char*>, 13> kOtherNames{
      {"max_seq_len", "max_length"},
      {"model_max_length", "max_length"},
      {"block_size", "max_length"},
+     {"tuner_type", "finetuning_type"},
+     {"train_type", "finetuning_type"},
      {"adapter", "finetuning_type"}}};
 
-Json renamed(const Json& arguments) {
+// Sets what other trainers turn on unless told otherwise: LLaMA-Factory (0.9.5, hparams/) and
+// ms-swift (4.6, trainers/arguments.py) compute activations again, LLaMA-Factory trains adapters,
+// axolotl (0.19, builders/base.py) shards with any fsdp_config.
+void take_other_defaults(const std::string& file, Json& all) {
+  const Keys own{all, file};
+  const bool factory = has_value(all, "stage") && has_any(all, {"template", "cutoff_len"});
+  const bool swift = has_any(all, {"tuner_type", "train_type"});
+  const bool sharded =
+      has_value(all, "base_model") && has_value(all, "fsdp_config") && !has_value(all, "fsdp");
+  const bool again =
+      factory ? !own.on("disable_gradient_checkpointing") : own.on("gradient_checkpointing", true);
+  if (factory || swift) all["gradient_checkpointing"] = again;
+  if (factory && !has_value(all, "finetuning_type")) all["finetuning_type"] = "lora";
+  if (sharded) all["fsdp"] = true;
+}
+
+Json renamed(const Json& arguments, const std::string& file) {
   Json all = with_underscores(arguments);
+  take_other_defaults(file, all);
   for (const auto& [other, name] : kOtherNames) {
     if (has_value(all, other) && !has_value(all, name)) all[name] = all[other];
   }
@@ -47,11 +66,12 @@ Json renamed(const Json& arguments) {
 
 // Refuses adapters: their gradients alone travel, which is another workload.
 void refuse_adapters(const Keys& arguments) {
-  const std::string kind = lower(arguments.word("finetuning_type", arguments.word("train_type")));
+  const std::string kind = lower(arguments.word("finetuning_type"));
   const bool adapters = kind == "lora" || kind == "qlora" || kind == "oft" || kind == "dora";
   if (adapters || kind == "freeze" || arguments.on("use_peft") || arguments.on("use_lora")) {
     std::string key;
-    for (const char* one : {"use_lora", "use_peft", "train_type", "finetuning_type", "adapter"}) {
+    for (const char* one :
+         {"use_lora", "use_peft", "finetuning_type", "tuner_type", "train_type", "adapter"}) {
       if (has_value(arguments.all, one)) key = one;
     }
     fail(arguments.file, key,
@@ -112,6 +132,13 @@ namespace {
 void read_model(const Keys& arguments, Settings& settings) {
   const std::string name = arguments.word("model_name_or_path");
   if (name.empty() || !arguments.all["model_name_or_path"].is_string()) return;
+  const fs::path own = fs::path(name) / "config.json";
+  for (const fs::path& file : {own, fs::path(arguments.file).parent_path() / own}) {
+    std::error_code error;
+    if (!fs::is_regular_file(file, error)) continue;
+    settings.model = file.string();
+    return;
+  }
   take_model_named(name, settings);
 }
 
@@ -399,7 +426,7 @@ void name_left_out(const Keys& arguments, const Keys& launch, std::vector<std::s
     add(dialect::list_ignored_keys(without_prefix(section_of(launch.all, section), prefix),
                                    dialect::key_list("accelerate." + std::string(section))));
   }
-  for (const char* key : {"enable_liger_kernel", "use_unsloth", "packing"}) {
+  for (const char* key : {"enable_liger_kernel", "use_unsloth", "packing", "num_generations"}) {
     if (has_value(arguments.all, key) && arguments.all[key] != false) add(key);
   }
   if (!left.empty()) {
@@ -530,7 +557,7 @@ Json launch_settings(const Json& flags, const std::string& file) {
 
 Settings of_hugging_face(const Json& given_arguments, const Json& launch_settings,
                          const std::string& file) {
-  const Json all = renamed(given_arguments);
+  const Json all = renamed(given_arguments, file);
   const Keys arguments{all, file}, launch{launch_settings, file};
   refuse_adapters(arguments);
   std::string type = launch.word("distributed_type");
@@ -576,7 +603,9 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
     settings.workload["activation_checkpointing"] = "full";
   }
   settings.compiled = arguments.on("torch_compile");
-  settings.ranks = launch.size("num_processes", 0);
+  // Without a type accelerate starts one process, whatever number stands in its file.
+  const bool alone = type == "NO" && !launch.on("multi_gpu") && plain;
+  settings.ranks = alone ? 1 : launch.size("num_processes", 0);
   const Json degrees =
       without_prefix(section_of(launch_settings, "parallelism_config"), "parallelism_config_");
   read_degrees({degrees, file}, settings);

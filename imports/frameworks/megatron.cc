@@ -110,10 +110,12 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// Returns the row of catalogue/architectures that has these sizes, or nullptr.
-const operators::Architecture* row_of(const Json& shape) {
+// Returns the row of catalogue/architectures that has these sizes, or nullptr. `gpt2`: its kind;
+// else Llama's.
+const operators::Architecture* row_of(const Json& shape, bool gpt2) {
   for (const auto& row : operators::architectures()) {
-    if (row.shaped || row.images) continue;
+    const bool other = row.name.starts_with("bert") || row.name.starts_with("gpt2") != gpt2;
+    if (row.shaped || row.images || other) continue;
     const operators::TransformerShape own = operators::complete_shape(row.shape);
     const bool same = own.layers == shape["layers"] && own.hidden == shape["hidden"] &&
                       own.heads == shape["heads"] && own.inner == shape["inner"] &&
@@ -239,7 +241,7 @@ Json shape_of(Flags& flags, bool gpt2, std::int64_t sequence) {
 }
 
 // Returns the vocabulary, padded so that ranks share it evenly.
-std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor,
+std::int64_t words_of(Flags& flags, const operators::Architecture* row, std::int64_t tensor,
                       const std::string& script, std::vector<std::string>& assumed) {
   const std::int64_t unit = flags.size("make-vocab-size-divisible-by", 128, kMaxRanks) * tensor;
   const std::int64_t padded = flags.size("padded-vocab-size", 0, operators::kMaxVocabulary);
@@ -248,7 +250,6 @@ std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor,
   if (padded > 0) return padded;
   if (words > 0 && tokenizer == "NullTokenizer") ++words;  // the end of a document
   if (words == 0 && tokenizer == "GPT2BPETokenizer") words = 50257;
-  const operators::Architecture* row = row_of(shape);
   // pretrain_gpt.py's own default.
   const bool byte_pairs = flags.has("merge-file") || row == nullptr;
   if (words == 0 && tokenizer.empty() && script == "pretrain_gpt.py" && byte_pairs) {
@@ -302,8 +303,8 @@ void read_model(Flags& flags, std::int64_t tensor, const std::string& script, Se
   if (!operators.contains("sequence")) flags.reader().require("seq-length");
   const bool gpt2 = like_gpt2(flags);
   Json shape = shape_of(flags, gpt2, operators["sequence"].get<std::int64_t>());
-  shape["words"] = words_of(flags, shape, tensor, script, settings.assumed);
-  const operators::Architecture* row = row_of(shape);
+  const operators::Architecture* row = row_of(shape, gpt2);
+  shape["words"] = words_of(flags, row, tensor, script, settings.assumed);
   if (gpt2) {
     operators["architecture"] = "gpt2";
     operators["flash_attention"] = true;

@@ -38,6 +38,16 @@ constexpr OtherFramework kOtherFrameworks[] = {
                              "model_parallel_size", "gpt_j_residual", "gpt-j-residual",
                              "output_layer_parallelism"});
      }},
+    {"PaddleNLP", "write the strategy in a scenario with \"dialect\": \"paddle_dygraph\"",
+     [](const Json& json) {
+       return has_any(json, {"tensor_parallel_degree", "pipeline_parallel_degree",
+                             "sharding_parallel_degree", "virtual_pp_degree"});
+     }},
+    {"slime",
+     "its rollouts are not modelled: give Megatron's flags of the trained model, with --seq-length",
+     [](const Json& json) {
+       return has_any(json, {"rollout_batch_size", "rollout_num_gpus", "advantage_estimator"});
+     }},
     {"verl", "give the trainer's own settings, DeepSpeed's JSON or Megatron's flags",
      [](const Json& json) { return json.contains("actor_rollout_ref"); }},
     {"NeMo RL", "give Megatron's flags of the policy that it trains",
@@ -77,14 +87,25 @@ constexpr OtherFramework kOtherFrameworks[] = {
        return has_all(json, {"modules", "work_group"});
      }}};
 
+std::string refusal_of(const OtherFramework& one) {
+  return "settings of " + std::string(one.name) +
+         ", by what stands in it, which are not read: " + one.instead;
+}
+
 }  // namespace
 
 std::string other_framework(const Json& settings) {
   if (!settings.is_object()) return "";
   for (const OtherFramework& one : kOtherFrameworks) {
-    if (!one.marks(settings)) continue;
-    return "settings of " + std::string(one.name) +
-           ", by what stands in it, which are not read: " + one.instead;
+    if (one.marks(settings)) return refusal_of(one);
+  }
+  return "";
+}
+
+std::string other_trainer(const Json& arguments) {
+  for (const OtherFramework& one : kOtherFrameworks) {
+    const std::string_view name = one.name;
+    if ((name == "PaddleNLP" || name == "slime") && one.marks(arguments)) return refusal_of(one);
   }
   return "";
 }

@@ -142,23 +142,45 @@ bool is_hugging_face(const frameworks::TrainingCommand& training) {
          frameworks::has_any(training.flags, {"deepspeed", "deepspeed-config"});
 }
 
+// Reads a file that a launch names as its script's settings; null for other words.
+Json content_of_config(const std::string& file, const std::string& launch) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(file, error)) {
+    return parse_yaml(file, read_text_file(file, "settings of a framework"));
+  }
+  const bool yaml = file.ends_with(".yaml") || file.ends_with(".yml");
+  if (yaml || file.ends_with(".json")) {
+    refuse_other(launch, "names " + file +
+                             ", which is not here: run init where it is, as it may say samples "
+                             "and precision");
+  }
+  return nullptr;
+}
+
 // Reads a script under accelerate, or one with the Trainer's arguments; `config` is their file.
 Settings of_launch(const frameworks::TrainingCommand& training, const std::string& more,
                    const std::string& name) {
   Json flags = training.flags;
   if (flags.contains("deepspeed-config")) flags["deepspeed"] = flags["deepspeed-config"];
   if (flags.value("deepspeed", Json()) == true) flags.erase("deepspeed");
+  // Defaults of these programs (ms-swift 4.6, trl 1.16).
+  if (training.program == "swift" && !frameworks::has_any(flags, {"tuner-type", "train-type"})) {
+    flags["tuner-type"] = "lora";
+  }
+  if (training.program == "trl") {
+    if (!flags.contains("gradient-checkpointing")) flags["gradient-checkpointing"] = true;
+    if (!frameworks::has_any(flags, {"bf16", "fp16"})) flags["bf16"] = true;
+  }
   Json arguments = Json::object();
   std::vector<Json> files = training.settings;
   if (flags.contains("config")) files.push_back(flags["config"]);
   for (Json& content : files) {
-    std::error_code error;
     const std::string file = content.is_string() ? content.get<std::string>() : "";
-    if (!file.empty() && std::filesystem::is_regular_file(file, error)) {
-      content = parse_yaml(file, read_text_file(file, "settings of a framework"));
-    }
+    if (!file.empty()) content = content_of_config(file, name);
     if (content.is_object()) arguments.update(content);
   }
+  const std::string other = frameworks::other_trainer(arguments);
+  if (!other.empty()) refuse_other(name, other);
   arguments.update(frameworks::with_underscores(flags));
   arguments.update(frameworks::with_underscores(frameworks::flags_of(more)));
   const Json launch = training.program == "accelerate"
@@ -217,9 +239,9 @@ Settings of_titan_launch(const frameworks::TrainingCommand& training, const std:
   for (const auto& [flag, value] : training.flags.items()) {
     const std::size_t dot = flag.find('.');
     if (dot == flag.npos || flag.starts_with("job.config")) continue;
-    std::string key = flag.substr(dot + 1);
-    std::ranges::replace(key, '-', '_');
-    toml[flag.substr(0, dot)][key] = value;
+    std::string path = flag;
+    std::ranges::replace(path, '-', '_');
+    toml[path.substr(0, dot)][path.substr(dot + 1)] = value;
   }
   return frameworks::of_torchtitan(toml, name);
 }
@@ -227,6 +249,8 @@ Settings of_titan_launch(const frameworks::TrainingCommand& training, const std:
 std::optional<Settings> of_flags(const frameworks::TrainingCommand& training,
                                  const std::string& more, const std::string& name) {
   const Json& flags = training.flags;
+  const std::string trainer = frameworks::other_trainer(frameworks::with_underscores(flags));
+  if (!trainer.empty()) refuse_other(name, trainer);
   if (frameworks::marks_megatron(flags)) {
     Settings settings = with_flags(flags, more, name, training.script);
     settings.assumed.insert(settings.assumed.begin(), training.said.begin(), training.said.end());
@@ -291,8 +315,9 @@ Settings of_capture(const Json& json, const std::string& more, const std::string
   const std::string what =
       training.program + (training.script.empty() ? "" : " ") + training.script;
   refuse_other(name, "of the launch '" + what +
-                         "' no flags or files are known: name the model, and the settings by "
-                         "their own file (syncline init MODEL SETTINGS ...)");
+                         "' no flags or files are known, so its script decides: `syncline record` "
+                         "observes it, or give the model and its settings' own file (syncline init "
+                         "MODEL SETTINGS ...)");
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ struct Settings {
   std::int64_t global_batch = 0;   // samples per step, all ranks together; 0: not given
   std::int64_t micro_batches = 0;  // 0: not given
   Json strategy;                   // dialect and config
+  std::string model;               // file of a model that the settings name, if it is here
   std::string no_model;            // reason why the model is missing, "... trains BERT"; or empty
   bool autocast = false;           // parameters and gradients stay in fp32
   bool compiled = false;           // by torch.compile
@@ -90,8 +91,10 @@ bool is_bridge_yaml(const Json& yaml);
 Json flags_of_bridge(const Json& yaml, const std::string& file, std::vector<std::string>& said);
 // Returns "settings of NeMo, which ...: give ..." if settings, or a launch, are marked as another
 // framework's; else empty.
+// other_trainer: by arguments that look like the Trainer's or Megatron's.
 std::string other_framework(const Json& settings);
 std::string other_program(const TrainingCommand& training);
+std::string other_trainer(const Json& arguments);
 
 // Reads NeMo's YAML of a Megatron model, and gpt-neox's; flags of Megatron in `more` win.
 bool is_nemo(const Json& yaml);

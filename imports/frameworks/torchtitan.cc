@@ -275,6 +275,12 @@ void name_unread(const Json& json, const Sections& toml, std::vector<std::string
 
 Settings of_torchtitan(const Json& json, const std::string& file) {
   const Sections toml(json, file);
+  const Place replicas{"fault_tolerance", "enable"};
+  if (toml.on({replicas})) {
+    toml.fail(replicas,
+              "groups of torchft sum gradients besides, which is not read: write "
+              "them in a scenario with \"dialect\": \"torchft\"");
+  }
   Settings settings;
   settings.framework = "torchtitan";
   settings.autocast = true;

@@ -316,8 +316,9 @@ Settings of_lightning(const Json& yaml, const std::string& file) {
   settings.workload["operators"]["dtype"] = products.dtype;
   settings.autocast = products.mixed;
   settings.micro_batches = steps;
-  if (const std::int64_t batch = batch_in(section_of(all, "data"), file); batch > 0) {
-    settings.workload["batch"] = batch;
+  for (const char* key : {"data", "datamodule", "data_module"}) {
+    const std::int64_t batch = batch_in(section_of(all, key), file);
+    if (batch > 0) settings.workload["batch"] = batch;
   }
   const Json devices = section.value("devices", Json());
   if (devices.is_number_integer() && devices > 0) {

@@ -251,6 +251,11 @@ Json flags_of_bridge(const Json& yaml, const std::string& file, std::vector<std:
                      ": peft: training of adapters alone: give the model's parameters by "
                      "--tensors in place of these settings");
   }
+  if (!section_of(yaml, "recipe").empty()) {
+    throw InputError(file +
+                     ": recipe: changes of a recipe, whose other settings are not in the file: "
+                     "give the run_config.yaml next to the checkpoints of such a run");
+  }
   const Json& tokenizer = section_of(yaml, "tokenizer");
   const Json& model = section_of(yaml, "model");
   if (model.value("vocab_size", Json()).is_null()) {

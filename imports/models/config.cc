@@ -274,6 +274,7 @@ constexpr ModelType kTypes[] = {
     {"seed_oss", "llama", seed_oss},
     {"arcee", "llama", arcee},
     {"mixtral", "llama", mixtral, true},
+    {"granitemoe", "llama", mixtral, true},
     {"qwen2_moe", "llama", qwen2_moe, true},
     {"qwen3_moe", "llama", qwen3_moe, true},
     {"olmoe", "llama", olmoe, true},

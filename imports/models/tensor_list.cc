@@ -179,6 +179,30 @@ bool recognises_list(const Head& head) {
   return false;
 }
 
+// Adds parameters that are not trained to the workload's state without a gradient.
+void add_frozen(const Parameters& parameters, Observed& observed) {
+  std::ptrdiff_t frozen = 0, integers = 0;
+  for (const Parameter& each : parameters) {
+    if (each.trained) continue;
+    ++frozen;
+    if (each.dtype.empty()) {
+      ++integers;
+      continue;
+    }
+    (*observed.workload)["buffers"].push_back(
+        {{"name", each.name}, {"shape", each.shape}, {"dtype", each.dtype}});
+  }
+  if (frozen == 0) return;
+  std::string said = std::to_string(std::ssize(parameters) - frozen) + " parameters are trained, " +
+                     std::to_string(frozen) +
+                     " frozen: computed, not sent, and whole on each rank, also if FSDP or ZeRO "
+                     "stage 3 shards them";
+  if (integers > 0) {
+    said += "; " + std::to_string(integers) + " of them are integers, left out of the memory";
+  }
+  observed.warnings.push_back(std::move(said));
+}
+
 Observed read_list(const std::vector<std::string>& files) {
   if (files.size() > 1) throw InputError(files[1] + ": a model has one list of parameters");
   const std::string& file = files.front();
@@ -194,14 +218,9 @@ Observed read_list(const std::vector<std::string>& files) {
   Parameters parameters =
       kept(file, json ? from_json(file, text) : from_lines(file, text, observed.warnings));
   const bool flops = guess_products(parameters, observed.warnings);
-  const auto trained = std::ranges::count_if(parameters, &Parameter::trained);
-  if (const auto frozen = std::ssize(parameters) - trained; frozen > 0) {
-    observed.warnings.push_back(std::to_string(trained) + " parameters are trained, " +
-                                std::to_string(frozen) +
-                                " frozen: computed, not sent, and left out of the memory");
-  }
   observed.workload =
       workload_of(observed.name, "a list of its parameters", tensors_of(parameters, flops));
+  add_frozen(parameters, observed);
   return observed;
 }
 

@@ -168,10 +168,35 @@ void check_settings(const cost::MeasuredTable& a, const cost::MeasuredTable& b) 
   }
 }
 
+constexpr double kApart = 1.5;  // times: more is another cluster
+
+// Names the tables that are slower than most of three or more of one shape, as those of a pair of
+// nodes with a bad link among many pairs; empty: none are. `like`: a table of that shape.
+std::string slow_ones(const std::vector<SizeFit>& fits, std::size_t like) {
+  std::map<Bytes, std::vector<double>> times;
+  std::vector<const SizeFit*> alike;
+  for (const SizeFit& fit : fits) {
+    if (!cost::same_shape(fit.measured, fits[like].measured)) continue;
+    alike.push_back(&fit);
+    for (const auto& point : fit.points) times[point.size].push_back(point.time);
+  }
+  std::string names;
+  std::size_t slow = 0;
+  for (const SizeFit* fit : alike) {
+    std::vector<double> ratios;
+    for (const auto& point : fit->points) ratios.push_back(point.time / median(times[point.size]));
+    const double ratio = ratios.empty() ? 1 : median(std::move(ratios));
+    if (ratio < kApart) continue;
+    ++slow;
+    names += (names.empty() ? "" : ", ") + fit->measured.source + " is " + short_text(ratio, 2) +
+             " times as slow as the median of " + std::to_string(alike.size()) + " tables";
+  }
+  return 2 * slow < alike.size() ? names : "";
+}
+
 // Throws InputError if tables disagree on sizes that they share.
 void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
   check_one_device(tables);
-  constexpr double kApart = 1.5;
   std::vector<SizeFit> fits;
   for (const cost::MeasuredTable& table : tables) fits.push_back(points_of(table));
   for (std::size_t i = 0; i < tables.size(); ++i) {
@@ -190,6 +215,12 @@ void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
       if (ratios.empty()) continue;
       const double apart = std::exp(std::abs(median(ratios)));
       if (apart < kApart) continue;
+      const std::string slow = slow_ones(fits, i);
+      if (!slow.empty()) {
+        throw InputError(slow + " of " + other.test + " on " +
+                         counts(other.nodes, other.gpus_per_node) +
+                         ": look at its nodes and links, and calibrate without it");
+      }
       throw InputError(tables[i].source + " and " + other.source + ": both are " + other.test +
                        " on " + counts(other.nodes, other.gpus_per_node) +
                        ", their times differ by a factor of " + short_text(apart, 2) +

@@ -3,6 +3,7 @@
 #include <zlib.h>
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -191,16 +192,36 @@ bool has_times(const cost::MeasuredTable& table) {
          !cost::usable_points(table, cost::Place::kInPlace).empty();
 }
 
-constexpr const char* kNotOfAPlan = "no collective of a plan";
+// Returns the rate that the largest row of an alltoall or sendrecv shows: out of each node, or of a
+// GPU inside one. In both each rank sends; sendrecv's go to the next rank alone.
+std::string rate_shown(const cost::MeasuredTable& table) {
+  const auto points = cost::usable_points(table, cost::Place::kOutOfPlace);
+  if (points.empty() || table.nodes < 1 || table.gpus_per_node < 1) return "";
+  const double ranks = table.nodes * table.gpus_per_node;
+  const bool pairs = table.test == "sendrecv";
+  if (ranks < 2 || (!pairs && table.test != "alltoall")) return "";
+  const double each = static_cast<double>(points.back().size) / points.back().time;
+  const bool inside = table.nodes == 1;
+  const double away = inside ? (ranks - 1) / ranks : (1 - 1.0 / table.nodes) * table.gpus_per_node;
+  const double rate = each * (pairs ? 1 : away) / kGigabitPerSecond;
+  return ": its largest row sent " + std::to_string(std::llround(rate)) + " Gbit/s out of each " +
+         (inside ? "GPU, which is cluster.intra.bandwidth_gbps"
+                 : "node, which is cluster.inter's bandwidth_gbps times nics") +
+         " for experts and pipelines";
+}
+
+constexpr const char* kNotOfAPlan = "no collective of gradients";
 
 // Returns the reason why a table of the file is skipped; empty: it is read.
 std::string passed_over(const LogFile& file, const cost::MeasuredTable& table) {
   // Plans contain no alltoall, sendrecv or gather: these are not calibrated.
-  if (!table.kind && !table.test.empty()) return kNotOfAPlan;
+  if (!table.kind && !table.test.empty()) return kNotOfAPlan + rate_shown(table);
   if (!has_times(table)) {
     return table.left_out.empty() ? "it has no time" : table.left_out.front();
   }
-  if (!table.kind) return "its collective is not recognised";
+  if (!table.kind) {
+    return "its collective is not recognised: name the file after it, all_gather.txt";
+  }
   if (!file.type.empty() && table.type != file.type) return "of type " + table.type;
   const int ranks = file.nodes * file.gpus_per_node;
   if (ranks > 0 && !table.own.empty() && table.ranks > 0 && table.ranks != ranks) {
@@ -308,10 +329,11 @@ std::vector<cost::MeasuredTable> read_tables(const std::vector<std::string>& nam
     std::vector<std::string> others;
     std::string seen;
     for (cost::MeasuredTable& table : read_log(file.path)) {
+      if (!table.kind && file.nodes > 0) cost::set_shape(table, file.nodes, file.gpus_per_node);
       const std::string why = passed_over(file, table);
       if (!why.empty()) {
         const std::string test = table.test.empty() ? "unknown" : table.test;
-        seen += (seen.empty() ? "" : ", ") + test + (why == kNotOfAPlan ? "" : " (" + why + ")");
+        seen += (seen.empty() ? "" : ", ") + test + " (" + why + ")";
         others.push_back("the table of line " + std::to_string(table.line) + ", " + test +
                          ", is not read: " + why);
         continue;

@@ -117,6 +117,52 @@ bool says_of(const MeasuredTable& table, const std::string& part) {
 }
 
 // ---------------------------------------------------------------------------------------------
+// Tests of other exchanges, and pairs of nodes
+
+TEST(LogKinds, AlltoallAndSendrecvSayWhatTheirLinksCarry) {
+  const auto said = [](const std::string& test, const std::string& words) {
+    return log_refusal("# Collective test starting: " + test + "_perf\n" + kTwoHosts + kModernHead +
+                       "  67108864 " + words + " 1000 67.11 33.55 0 1000 67.11 " + "33.55 N/A\n" +
+                       kGoodEnd);
+  };
+  // Half of a rank's 64 MiB leaves its node, or all of it: in 1 ms.
+  const std::string all = said("alltoall", "8388608 float none -1");
+  EXPECT_NE(all.find("sent 268 Gbit/s out of each node"), std::string::npos) << all;
+  const std::string pairs = said("sendrecv", "16777216 float sum -1");
+  EXPECT_NE(pairs.find("sent 537 Gbit/s out of each node"), std::string::npos) << pairs;
+}
+
+// Without checks nothing tells alltoall from all_gather.
+TEST(LogKinds, UncheckedColumnsNameNoCollective) {
+  const std::string row = "  67108864 8388608 float none -1 1000 67.11 33.55 N/A 1000 67.11 33.55 ";
+  EXPECT_NE(log_refusal(kTwoHosts + kModernHead + row + "N/A\n").find("name the file after it"),
+            std::string::npos);
+  EXPECT_EQ(only_table(kTwoHosts + kModernHead +
+                       "  67108864 8388608 float none -1 1000 67.11 33.55 0 1000 67.11 33.55 0\n")
+                .test,
+            "all_gather");
+}
+
+// Among runs of many pairs of nodes the slow one is named.
+TEST(LogKinds, ASlowPairIsNamed) {
+  const test::Scratch scratch;
+  std::vector<std::string> pairs;
+  for (const auto& [name, slower] : {std::pair{"a-b", 1.0}, {"a-c", 1.02}, {"b-d", 3.0}}) {
+    pairs.push_back(scratch.path(std::string(name) + ".txt"));
+    test::write_text(pairs.back(), kTwoHosts + kModernHead + printed_rows(slower) + kGoodEnd);
+  }
+  const auto said = [&] {
+    return test::input_error([&] { calibration_of(read_tables(pairs, "nccl"), {}, "pairs"); });
+  };
+  EXPECT_NE(said().find("b-d.txt is 2.9 times as slow as the median of 3 tables"),
+            std::string::npos)
+      << said();
+  // Of two nobody knows which.
+  pairs.erase(pairs.begin());
+  EXPECT_NE(said().find("two clusters or networks"), std::string::npos) << said();
+}
+
+// ---------------------------------------------------------------------------------------------
 // size / algbw is the time
 
 // Up to 2.12 alltoall's rows had blanks below "redop": the time is the first number.

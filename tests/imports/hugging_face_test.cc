@@ -194,6 +194,105 @@ TEST_F(HuggingFace, AxolotlsFile) {
   EXPECT_TRUE(contains(refusal("a.yaml", text + "adapter: lora\n"), "adapter: trains a few"));
 }
 
+// axolotl 0.19 shards with any fsdp_config; the Trainer itself needs `fsdp`.
+TEST_F(HuggingFace, AxolotlShardsByItsSection) {
+  const std::string text =
+      "base_model: NousResearch/Llama-3.2-1B\nmicro_batch_size: 2\nbf16: true\n"
+      "fsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n"
+      "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n";
+  const Settings job = read("axolotl.yaml", text);
+  EXPECT_EQ(job.strategy["dialect"], "fsdp");
+  EXPECT_EQ(job.strategy["config"]["sharding_strategy"], "SHARD_GRAD_OP");
+  const Settings plain = read("args.yaml",
+                              "model_name_or_path: NousResearch/Llama-3.2-1B\n"
+                              "per_device_train_batch_size: 2\nbf16: true\n"
+                              "fsdp_config: {min_num_params: 0}\n");
+  EXPECT_EQ(plain.strategy["dialect"], "hf_trainer");
+}
+
+// LLaMA-Factory 0.9.5, ms-swift 4.6 and trl 1.16: activations are computed again, and the first two
+// train adapters.
+TEST_F(HuggingFace, DefaultsOfTheTrainersAround) {
+  const std::string factory =
+      "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\ntemplate: qwen\n"
+      "per_device_train_batch_size: 1\nbf16: true\n";
+  const std::string full = factory + "finetuning_type: full\n";
+  EXPECT_EQ(read("a.yaml", full).workload["activation_checkpointing"], "full");
+  EXPECT_EQ(read("a.yaml", full).strategy["config"]["gradient_checkpointing"], true);
+  EXPECT_FALSE(read("a.yaml", full + "disable_gradient_checkpointing: true\n")
+                   .workload.contains("activation_checkpointing"));
+  EXPECT_TRUE(contains(refusal("a.yaml", factory), "finetuning_type: trains a few parameters"));
+
+  const std::string swift =
+      "swift sft --model Qwen/Qwen2.5-7B --torch_dtype bfloat16 "
+      "--per_device_train_batch_size 1 --gradient_accumulation_steps 4 ";
+  const Settings tuned = read_settings(swift + "--tuner_type full").value();
+  EXPECT_EQ(tuned.workload["activation_checkpointing"], "full");
+  EXPECT_TRUE(contains(test::input_error([&] { static_cast<void>(read_settings(swift)); }),
+                       "tuner_type: trains a few parameters"));
+
+  const Settings trl = read_settings(
+                           "trl sft --model_name_or_path Qwen/Qwen2.5-7B "
+                           "--per_device_train_batch_size 1")
+                           .value();
+  EXPECT_EQ(trl.workload["activation_checkpointing"], "full");
+  EXPECT_EQ(trl.workload["operators"]["dtype"], "bf16");
+}
+
+// accelerate starts one process if its file has no type, whatever its number is.
+TEST_F(HuggingFace, OneProcessWithoutAType) {
+  const std::string text = "compute_environment: X\nnum_processes: 8\ndistributed_type: ";
+  EXPECT_EQ(read("a.yaml", text + "'NO'\n").ranks, 1);
+  EXPECT_EQ(read("a.yaml", text + "MULTI_GPU\n").ranks, 8);
+}
+
+// A launch whose script has settings of its own that are not here, and other trainers' arguments.
+TEST_F(HuggingFace, RefusesWhatALaunchLeavesOpen) {
+  const auto said = [](const std::string& line) {
+    return test::input_error([&] { static_cast<void>(read_settings(line)); });
+  };
+  EXPECT_TRUE(contains(said("accelerate launch --num_processes 4 train.py --config nowhere.yaml"),
+                       "names nowhere.yaml, which is not here"));
+  const std::string paddle =
+      R"({"model_name_or_path": "a/b", "per_device_train_batch_size": 1,
+          "tensor_parallel_degree": 2, "bf16": true})";
+  EXPECT_TRUE(contains(refusal("p.json", paddle), "settings of PaddleNLP"));
+  EXPECT_TRUE(contains(said("python run.py --tensor_parallel_degree 2 --bf16 1"), "PaddleNLP"));
+  EXPECT_TRUE(contains(said("python train_async.py --num-layers 2 --hidden-size 8 "
+                            "--tensor-model-parallel-size 4 --rollout-batch-size 32"),
+                       "settings of slime"));
+}
+
+// The model lies in a folder next to the settings, as a run leaves it.
+TEST_F(HuggingFace, ModelInAFolder) {
+  test::write_text(path("config.json"), R"({"model_type": "llama", "hidden_size": 64,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128,
+    "vocab_size": 1000, "tie_word_embeddings": false})");
+  const std::string text =
+      "per_device_train_batch_size: 3\nmax_length: 96\nbf16: true\nmodel_name_or_path: ";
+  InitOptions options{.model = write("job.yaml", text + ".\n"), .node = "dgx-h100"};
+  const Scenario job = test::scenario_in(init_scenario(options).scenario);
+  EXPECT_EQ(job.workload.batch, 3);
+  std::int64_t elements = 0;
+  for (const Tensor& tensor : job.workload.tensors) elements += tensor.elements;
+  // Embedding and head, and for each layer four products, three of the inner half, two norms.
+  EXPECT_EQ(elements, 2 * 1000 * 64 + 64 + 2 * (4 * 64 * 64 + 3 * 64 * 128 + 2 * 64));
+}
+
+// DeepSpeed refuses a file without its samples: what init writes has them.
+TEST_F(HuggingFace, DeepSpeedsSamplesStay) {
+  const std::string ds = write("ds.json", R"({"bf16": {"enabled": true},
+    "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
+    "zero_optimization": {"stage": 1}})");
+  InitOptions options{.model = "gpt2_small", .node = "dgx-h100"};
+  options.settings = ds;
+  options.batch = 2;
+  options.micro_batches = 3;
+  const Json config = init_scenario(options).scenario["strategies"][0]["config"];
+  EXPECT_EQ(config["train_micro_batch_size_per_gpu"], 2);
+  EXPECT_EQ(config["gradient_accumulation_steps"], 3);
+}
+
 TEST_F(HuggingFace, SaysWhatIsNotModelled) {
   const std::string job = "model_name_or_path: a/b\nper_device_train_batch_size: 1\n";
   const std::pair<const char*, const char*> cases[] = {

@@ -485,6 +485,11 @@ TEST_F(TensorList, FrozenParametersHaveNoGradient) {
   EXPECT_DOUBLE_EQ(flops_of(*observed.workload, "forward_flops"), 2048.0 * (8 + 16 + 4 + 32));
   EXPECT_DOUBLE_EQ(flops_of(*observed.workload, "backward_flops"), 2048.0 * (2 * 4 + 32));
   EXPECT_TRUE(test::any_contains(observed.warnings, "1 parameters are trained, 3 frozen"));
+  // Memory counts what is frozen as state without a gradient.
+  const Workload workload = workload_of(*observed.workload);
+  ASSERT_EQ(workload.buffers.size(), 2u);
+  EXPECT_EQ(workload.buffers.front().bytes(), 8 * 2);
+  EXPECT_TRUE(test::any_contains(observed.warnings, "1 of them are integers"));
 }
 
 TEST_F(TensorList, WhatIsNoneIsRefused) {

@@ -44,6 +44,35 @@ class Trainers : public testing::Test {
   const test::Scratch folder_;
 };
 
+// Sizes of a decoder of another kind give no name and no vocabulary.
+TEST_F(Trainers, NeoxIsNoBert) {
+  const Settings job = read(R"({"num-layers": 12, "hidden-size": 768, "num-attention-heads": 12,
+    "seq-length": 2048, "max-position-embeddings": 2048, "norm": "rmsnorm", "pos-emb": "rotary",
+    "no-weight-tying": true, "pipe-parallel-size": 1, "model-parallel-size": 1,
+    "train_micro_batch_size_per_gpu": 4})");
+  EXPECT_EQ(job.workload["name"], "a model of 12 layers, hidden 768");
+  EXPECT_EQ(job.workload["operators"]["shape"]["words"], 50304);
+}
+
+TEST_F(Trainers, LightningsDataByOtherNames) {
+  const std::string trainer = "trainer: {accelerator: gpu, devices: 2, strategy: ddp}\n";
+  for (const char* key : {"data", "datamodule", "data_module"}) {
+    EXPECT_EQ(read(trainer + key + ": {batch_size: 24}\n").workload["batch"], 24) << key;
+  }
+}
+
+TEST_F(Trainers, RecipesAndReplicasAreRefused) {
+  EXPECT_TRUE(contains(refusal("recipe: {_target_: megatron.bridge.recipes.x}\n"
+                               "model: {tensor_model_parallel_size: 4}\n"
+                               "train: {global_batch_size: 4}\n"),
+                       "recipe: changes of a recipe"));
+  const std::string titan =
+      "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[fault_tolerance]\nenable = true\n";
+  EXPECT_TRUE(
+      contains(test::input_error([&] { static_cast<void>(read_settings(write("a.toml", titan))); }),
+               "fault_tolerance.enable: groups of torchft"));
+}
+
 const std::string kNemo = R"(
 name: megatron_llama
 trainer: {devices: 8, num_nodes: 4, precision: bf16-mixed, accelerator: gpu}
