@@ -106,17 +106,19 @@ def _recording(job, steps, out, name, batch):
                 yield
     finally:
         saved.put_back()
-    if job.rank != 0:
-        return None
-    scenario = _scenario(job, seen, name or type(job.module).__name__, batch)
-    notes = [note for note in (seen.busy(), seen.noise(), seen.crowded) if note]
-    if notes:
-        scenario["notes"] = notes
-    _write(out, json.dumps(scenario, indent=1) + "\n")
-    if seen.sweeps and _is_replaced(_place(out)):
-        _write(_beside(out), _nccl_tests_rows(seen.hosts, seen.sweeps["world"]))
-    print(_summary(job, seen, notes, out), flush=True)
-    return scenario
+
+    def written():
+        scenario = _scenario(job, seen, name or type(job.module).__name__, batch)
+        notes = [note for note in (seen.busy(), seen.noise(), seen.crowded) if note]
+        if notes:
+            scenario["notes"] = notes
+        _write(out, json.dumps(scenario, indent=1) + "\n")
+        if seen.sweeps and _is_replaced(_place(out)):
+            _write(_beside(out), _nccl_tests_rows(seen.hosts, seen.sweeps["world"]))
+        print(_summary(job, seen, notes, out), flush=True)
+        return scenario
+
+    return _on_first(job, written)
 
 
 def _looked_at(job, steps):
@@ -1727,17 +1729,29 @@ def _is_replaced(place):
     return not isinstance(place, int) and (not os.path.exists(place) or os.path.isfile(place))
 
 
+def _on_first(job, act):
+    """What act() gives, on rank 0 alone. Collective: where it fails there, no rank ends well."""
+    given, wrong = None, ""
+    if job.rank == 0:
+        try:
+            given = act()
+        except RecordError as error:
+            wrong = str(error)
+    wrong = job.gathered(wrong)[0]
+    if wrong:
+        raise RecordError(wrong)
+    return given
+
+
 def _expect_writable(job, out):
     """Before the work, on all ranks: rank 0's `out`, as far as it can be known without writing."""
-    wrong = ""
-    if job.rank == 0:
+    def tried():
         try:
             _try_place(_place(out))
         except OSError as error:
-            wrong = f"{out}: {error.strerror}"
-    wrong = job.gathered(wrong)[0]
-    if wrong:
-        _fail(wrong)
+            _fail(f"{out}: {error.strerror}")
+
+    _on_first(job, tried)
 
 
 def _try_place(place):

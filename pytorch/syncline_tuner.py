@@ -229,7 +229,7 @@ class _Tuner:
         self.pending = None  # waits for the number of ranks with another batch
         self.waited = 0  # steps, for an answer
         self.marks = []  # [setting, when it began, whether it counts] of each step
-        self.journal = _Journal(journal)
+        self.journal = _Journal(journal, self.control)
         self.told = {}
         self.course = self._tuned() if dist.get_world_size() > 1 else None
         _apply._around_step(optimizer, self._before_update, self._after_update)
@@ -911,19 +911,49 @@ def _line(told, left):
             f"to {gain['high']:.1f} %){expected}{open_}; {after}")
 
 
+def _earlier(path):
+    """What a journal has; ValueError where the file is none."""
+    with open(path, encoding="utf-8") as file:
+        told = json.load(file)
+    if not isinstance(told, dict) or not all(isinstance(told.get(key), dict)
+                                             for key in ("job", "asked")):
+        raise ValueError(path)
+    if "settings" not in told:
+        return told
+    settings = [told.get("first"), *_list(told["settings"])]
+    names = [setting.get("name") for setting in settings if isinstance(setting, dict)]
+    if (len(names) < len(settings) or not all(isinstance(name, str) for name in names)
+            or told.get("kept", names[0]) not in names
+            or not all(isinstance(taken, dict) and set(taken) <= set(names)
+                       and all(isinstance(value, float) for value in taken.values())
+                       for taken in _list(told.get("rounds", [])))):
+        raise ValueError(path)
+    return told
+
+
+def _list(value):
+    return value if isinstance(value, list) else [None]
+
+
 class _Journal:
     """What is written on rank 0, whole or not at all, also where the job is interrupted."""
 
-    def __init__(self, path):
+    def __init__(self, path, control):
         self.path = path
         self.earlier = None
-        self.latest = None
-        if path is not None and dist.get_rank() == 0 and os.path.exists(path):
+        wrong = ""
+        if path is not None and dist.get_rank() == 0:
             try:
-                with open(path, encoding="utf-8") as file:
-                    self.earlier = json.load(file)
-            except (OSError, ValueError) as error:
-                print(f"syncline_autotune: {path} is not read: {error}", flush=True)
+                _record._try_place(_record._place(path))
+                if os.path.isfile(path) and os.path.getsize(path) > 0:
+                    self.earlier = _earlier(path)
+            except OSError as error:
+                wrong = f"{path}: {error.strerror}"
+            except (ValueError, RecursionError):
+                wrong = f"{path} is no journal of autotune and is kept: name another file"
+        wrong = control.tell(wrong)
+        if wrong:
+            _fail(wrong)
 
     def of(self, job, asked):
         """What an earlier run of this job has found out; on rank 0."""

@@ -376,6 +376,27 @@ def refuses(folder):
             raise AssertionError(part)
 
 
+def foreign_journals_are_kept(folder):
+    """A file of another purpose is not replaced, and each rank says so before the training."""
+    path = f"{folder}/train.py"
+    for text in ("import torch\n", "[1]", "[" * 100000, '{"job": {}, "asked": {}, "settings": 5}'):
+        if dist.get_rank() == 0:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        dist.barrier()
+        for journal, why in ((path, "is no journal of autotune and is kept"),
+                             (f"{folder}/nowhere/j.json", "No such file"),
+                             ("/dev/full", "No space left")):
+            try:
+                Loop(wrapped(journal, program=sys.executable))
+                raise AssertionError("it went well")
+            except RuntimeError as error:
+                assert str(error).startswith(f"syncline_autotune: {journal}") and why in str(error)
+        with open(path, encoding="utf-8") as file:
+            assert file.read() == text
+        dist.barrier()
+
+
 def rank_is_killed(folder):
     """Behind the tuning by the strategy's exchange, as in apply."""
     with Journaled():
@@ -445,7 +466,8 @@ def sharded(folder):
 
 
 _CASES = {
-    "two": [statistics_of_turns, what_is_put_off_is_no_part_of_a_step, refuses, every_setting_in_turn, each_setting_kept,
+    "two": [statistics_of_turns, what_is_put_off_is_no_part_of_a_step, refuses,
+            foreign_journals_are_kept, every_setting_in_turn, each_setting_kept,
             hooks_and_checkpoints, interrupted, what_cannot_be_recorded],
     "course": [whole_course],
     "sharded": [sharded],

@@ -601,6 +601,10 @@ def what_cannot_be_written_is_known_before_the_work(folder):
         error = refusal(lambda: recorder.record(job.model, lambda: steps.append(1), out=out))
         assert error.startswith(f"syncline_record: {out}: "), error
     assert not steps
+    # Where rank 0 fails all do.
+    others = types.SimpleNamespace(rank=1, gathered=lambda mine: ["out.json: No space left", mine])
+    assert refusal(lambda: recorder._on_first(others, steps.append)) == "out.json: No space left"
+    assert not steps
 
 
 def a_thread_that_encodes_is_over_with_its_block(folder):
