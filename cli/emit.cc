@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/built_in.h"
+#include "cli/heartbeat.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -92,6 +93,7 @@ int run(const EmitOptions& options) {
                      ")" + way_out(options, scenario, strategy));
   }
   const dialect::Dialect& dialect = *dialect::find_dialect(options.dialect);
+  break_silence();
   std::cout << (options.code ? dialect::config_text(dialect, written->config)
                              : written->config.dump(2))
             << "\n";

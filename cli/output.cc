@@ -10,9 +10,11 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <sstream>
 #include <string_view>
 
 #include "cli/built_in.h"
+#include "cli/heartbeat.h"
 #include "cli/options.h"
 #include "cli/process.h"
 #include "core/base/error.h"
@@ -89,6 +91,7 @@ void add_verbose(CLI::App& verb, Output& output) {
 }
 
 void print(const reports::Answer& answer, const Output& output) {
+  break_silence();
   reports::Screen screen = stdout_screen(output.colour);
   screen.brief = output.brief;
   std::cout << reports::format_answer(answer, output.format, version(), screen) << std::flush;
@@ -129,6 +132,14 @@ void expect_writable(const std::vector<std::string>& paths) {
   expect_different(paths);
 }
 
+void note_files_of(const std::vector<std::string>& commands) {
+  for (const std::string& command : commands) {
+    std::istringstream words(command);
+    for (std::string word; words >> word;) note_read(word);
+    note_read(command);  // one word with blanks
+  }
+}
+
 bool expect_printed() {
   std::cout.flush();
   if (std::cout) return true;
@@ -139,18 +150,23 @@ bool expect_printed() {
 }
 
 // Flushes whole lines: a failure of the machine prints its own line.
-void say(const std::string& text) { std::cerr << visible(text) << std::endl; }
+void say(const std::string& text) {
+  break_silence();
+  std::cerr << visible(text) << std::endl;
+}
 
 void tell_written(const std::vector<std::string>& paths) {
   std::vector<std::string> named = paths;
   std::erase(named, "");
   if (named.empty()) return;
+  break_silence();
   std::cerr << "syncline: wrote " << reports::one_line(reports::join_and(named)) << "\n";
 }
 
 void tell_warnings(const std::vector<std::string>& warnings) {
   const bool terminal = std::cerr.rdbuf() == kOwnStderr && ::isatty(STDERR_FILENO) == 1;
   const std::size_t width = terminal ? terminal_width(STDERR_FILENO) : 0;
+  break_silence();
   for (const auto& warning : warnings) {
     for (const auto& line : reports::wrap("syncline: " + reports::one_line(warning), width, 2)) {
       std::cerr << line << "\n";
@@ -212,6 +228,7 @@ void Progress::update(std::size_t done, std::size_t wanted) {
       std::snprintf(line, sizeof line, "%s: %zu of %zu", what_.c_str(), done, wanted);
   const auto at = std::min(sizeof line - 1, static_cast<std::size_t>(std::max(0, written)));
   if (seconds) std::snprintf(line + at, sizeof line - at, ", about %.0f s left", *seconds);
+  break_silence();
   if (terminal_) {
     std::cerr << "\r\033[K" << line << std::flush;
   } else {

@@ -4,14 +4,17 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "cli/built_in.h"
 #include "cli/command_line.h"
 #include "cli/failure_notice.h"
+#include "cli/heartbeat.h"
 #include "cli/help.h"
 #include "cli/modules.h"
 #include "cli/output.h"
@@ -94,10 +97,14 @@ const std::vector<VerbGroup>& verb_groups() {
   return groups;
 }
 
+bool given_word(const std::vector<const char*>& words, std::string_view word) {
+  return std::ranges::count(words, word) > 0;
+}
+
 // Adds every verb; those in a module get their options only if `words` ask for them.
 std::map<const CLI::App*, VerbAction> add_verbs(CLI::App& app,
                                                 const std::vector<const char*>& words) {
-  const auto given = [&](std::string_view word) { return std::ranges::count(words, word) > 0; };
+  const auto given = [&](std::string_view word) { return given_word(words, word); };
   const bool all = given("--help-all") || given("completion");
   std::map<const CLI::App*, VerbAction> actions;
   for (const auto& [title, verbs] : verb_groups()) {
@@ -110,6 +117,11 @@ std::map<const CLI::App*, VerbAction> add_verbs(CLI::App& app,
     }
   }
   return actions;
+}
+
+// Returns true for verbs whose commands print on this terminal themselves.
+bool others_print(std::string_view verb) {
+  return verb == "lab" || verb == "capture" || verb == "compare";
 }
 
 int run_verb(int argc, const char* const* given) {
@@ -149,7 +161,12 @@ int run_verb(int argc, const char* const* given) {
   } catch (const CLI::ParseError& error) {
     return say(refusal(app, error, argc, argv), kWrongInput);
   }
-  const int code = actions.at(app.get_subcommands().front())();
+  const CLI::App* verb = app.get_subcommands().front();
+  std::optional<Heartbeat> heartbeat;
+  if (!others_print(verb->get_name()) && !given_word(words, "-")) {
+    heartbeat.emplace(verb->get_name());
+  }
+  const int code = actions.at(verb)();
   expect_printed();
   return code;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/built_in.h"
+#include "cli/heartbeat.h"
 #include "cli/objective.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -276,6 +277,7 @@ class StudyOfRows {
     };
     if (!stream_) return study;
     study.take_row = [&](const measure::Row& row) {
+      break_silence();
       stream_->put(row);
       unread_ = !expect_printed();
     };

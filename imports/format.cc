@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include <filesystem>
+#include <new>
 
 #include "core/base/error.h"
 #include "formats/text/files.h"
@@ -16,9 +17,8 @@ constexpr std::size_t kHead = std::size_t{1} << 16;
 
 // Returns the first kHead bytes of a file. zlib returns them unchanged if they are not packed.
 std::string first_bytes(const std::string& path) {
-  note_read(path);
-  gzFile file = gzopen(path.c_str(), "rb");
-  if (file == nullptr) throw InputError(path + ": cannot be opened");
+  gzFile file = gzdopen(open_to_read(path, "a file of a job"), "rb");
+  if (file == nullptr) throw std::bad_alloc();
   std::string bytes(kHead, '\0');
   const int count = gzread(file, bytes.data(), static_cast<unsigned>(bytes.size()));
   gzclose(file);
@@ -30,9 +30,8 @@ std::string first_bytes(const std::string& path) {
 Head head_of(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return {path, true, ""};
-  if (!std::filesystem::exists(path, error)) throw InputError(path + ": no such file");
   // The file is read twice: its beginning, then all of it.
-  if (!std::filesystem::is_regular_file(path, error)) {
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
     throw InputError(path + ": a pipe or a device, expected a file");
   }
   return {path, false, first_bytes(path)};

@@ -50,7 +50,8 @@ Json named_workload(const operators::Architecture& row) {
 // Reads a model's file, unless an architecture bears that name.
 Json workload_of(const std::string& model, bool tensors, std::vector<std::string>& assumed) {
   std::error_code error;
-  const bool file = std::filesystem::exists(model, error);
+  const bool file =
+      std::filesystem::exists(model, error) || error == std::errc::too_many_symbolic_link_levels;
   std::vector<std::string> names;
   for (const auto& known : operators::architectures()) {
     if (!known.shaped) names.emplace_back(known.name);

@@ -123,6 +123,7 @@ std::string as_line(const std::vector<std::string>& words) {
 }
 
 int run(const CaptureVerb& verb) {
+  note_files_of(verb.command);
   expect_writable({verb.out});
   const std::vector<std::string> words = as_command(verb.command);
   const std::string line = as_line(words);

@@ -223,6 +223,7 @@ class Turns {
 };
 
 int run(const CompareVerb& verb) {
+  note_files_of(verb.commands);
   expect_writable({verb.output.html});
   Turns turns(verb);
   int code = 0;

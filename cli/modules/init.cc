@@ -2,6 +2,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/heartbeat.h"
 #include "cli/modules/imports.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -37,6 +38,7 @@ int run(const InitVerb& options) {
   expect_writable({options.out});
   const job::Begun begun = job::answer(options.question);
   const std::string text = begun.scenario.dump(2) + "\n";
+  break_silence();
   if (options.out.empty()) {
     std::cout << text << std::flush;
   } else {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -183,6 +184,8 @@ Line read_line(const std::string& text, std::size_t left) {
   return line;
 }
 
+// Puts the lines together. Refuses what Slurm refuses: switches with two lines or none
+// (switch_record_validate in src/plugins/topology/tree of SchedMD/slurm 0c9a3f79).
 class SlurmReader {
  public:
   // Returns the nodes that a fabric may still have.
@@ -192,6 +195,10 @@ class SlurmReader {
     if (line.names.empty()) return;
     if (line.block) blocks_.push_back(line.names.front());
     const int here = number_of(line.names.front());
+    if (!defined_.insert(here).second) {
+      throw InputError((line.block ? "block " : "switch ") + line.names.front() +
+                       " is defined twice");
+    }
     for (const std::string& below : line.switches) {
       Switch& lower = out_.switches[at(number_of(below))];
       if (lower.inside >= 0) throw InputError("switch " + below + " is below two switches");
@@ -210,6 +217,9 @@ class SlurmReader {
   Topology finish(BytesPerSecond port, double oversubscription) {
     // The file does not say how blocks are joined: one switch above all is taken.
     if (blocks_.size() > 1) add({{"between blocks"}, std::exchange(blocks_, {}), {}});
+    for (const auto& [name, id] : known_) {
+      if (!defined_.contains(id)) throw InputError("switch " + name + " has no line of its own");
+    }
     Topology& topology = out_;
     topology.kind = "slurm";
     std::vector<double> below(topology.switches.size(), 0);
@@ -239,6 +249,7 @@ class SlurmReader {
   Topology out_;
   std::map<std::string, int> known_;  // switches by name
   std::map<std::string, int> seen_;   // nodes
+  std::set<int> defined_;             // switches with a line of their own
   std::vector<std::string> blocks_;
 };
 

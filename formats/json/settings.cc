@@ -212,6 +212,15 @@ class TomlLevels {
 
 }  // namespace
 
+void expect_few_keys(const std::string& name, const Json& settings) {
+  if (settings.is_object() && settings.size() > kMaxKeys) {
+    throw InputError(name + ": an object of " + std::to_string(settings.size()) +
+                     " keys, expected at most " + std::to_string(kMaxKeys));
+  }
+  if (!settings.is_structured()) return;
+  for (const Json& inside : settings) expect_few_keys(name, inside);
+}
+
 Json number_or_text(std::string_view word) {
   std::string digits(word);
   std::erase(digits, '_');
@@ -233,6 +242,7 @@ Json parse_yaml(const std::string& name, const std::string& text) {
   Converted converted(name);
   try {
     const Json json = converted.of(YAML::Load(text), 0);
+    expect_few_keys(name, json);
     return json.is_null() ? Json::object() : json;
   } catch (const YAML::DeepRecursion& error) {
     converted.fail(error.mark.line + 1, "too many levels");
@@ -247,7 +257,9 @@ Json parse_toml(const std::string& name, const std::string& text) {
   try {
     const std::int64_t line = TomlLevels(text).too_deep();
     if (line > 0) converted.fail(line, "more than 64 levels");
-    return converted.of(toml::parse(text), 0);
+    Json json = converted.of(toml::parse(text), 0);
+    expect_few_keys(name, json);
+    return json;
   } catch (const toml::parse_error& error) {
     converted.fail(error.source().begin.line, std::string(error.description()));
   }

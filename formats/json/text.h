@@ -37,13 +37,17 @@ class Keyed {
   std::unordered_map<std::string, std::size_t> places_;
 };
 
+// Throws InputError if an object of these settings has more than kMaxKeys: who reads settings
+// looks keys up among all others, again and again.
+void expect_few_keys(const std::string& name, const Json& settings);
+
 // Returns a value as a person writes it: "100", "0.5", "ring"; for an object, its name.
 std::string plain_text(const Json& value);
 
 // YAML, TOML and XML of other programs, read as JSON (yaml-cpp, toml++, expat). YAML: the first
 // document, with words as Python's reader takes them: yes and off are true and false. XML: no
 // DOCTYPE with declarations. Throws InputError with file and line, also for repeated keys, and
-// above the limits of formats/text/limits.h (levels, lines, values).
+// above the limits of formats/text/limits.h (levels, lines, values, keys).
 
 // Parses a text; messages call the file `name`.
 Json parse_yaml(const std::string& name, const std::string& text);

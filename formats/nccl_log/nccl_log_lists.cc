@@ -2,8 +2,10 @@
 // result per entry, and the table of all_reduce_bench.py (stas00/ml-engineering).
 #include <algorithm>
 #include <cctype>
+#include <deque>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "formats/nccl_log/nccl_log_parts.h"
 #include "formats/nccl_log/nccl_log_words.h"
@@ -99,67 +101,82 @@ std::vector<Entry> csv_entries(std::string_view text) {
   return entries;
 }
 
-// Returns the table of one collective on one number of ranks.
-RawTable& table_of(std::vector<RawTable>& tables, const Entry& entry) {
-  LogContext context;
-  const std::string name = value_of(entry, "name");
-  context.test = test_name(name.empty() ? value_of(entry, "collective") : name);
-  const auto count_in = [&](const char* key) {
-    constexpr int kMax = 1 << 20;
-    const int count = number_of<int>(value_of(entry, key)).value_or(0);
-    return count > 0 && count <= kMax ? count : 0;
-  };
-  // Without MPI one process has all GPUs. A rank in RCCL's lists is a process.
-  const int processes = count_in("ranks");
-  const int each = std::max(1, count_in("gpusperrank"));
-  context.said_nodes = processes > 0 ? count_in("nodes") : count_in("gpus") > 0 ? 1 : 0;
-  context.said_gpus =
-      processes > 0 && each <= (1 << 20) / processes ? processes * each : count_in("gpus");
-  for (RawTable& raw : tables) {
-    if (raw.context.test == context.test && raw.context.said_gpus == context.said_gpus &&
-        raw.context.said_nodes == context.said_nodes) {
-      return raw;
-    }
+// Tables of the entries read so far: one for each collective and number of ranks. A row has one
+// entry for each place of the result; what waits for the other one is found by its key.
+class ListTables {
+ public:
+  void add(const Entry& entry, int line) {
+    LogRow wanted;
+    wanted.line = line;
+    wanted.row.size = number_of<std::int64_t>(value_of(entry, "size")).value_or(-1);
+    wanted.row.type = value_of(entry, "type");
+    wanted.row.redop = value_of(entry, "redop");
+    const auto time = amount_of(value_of(entry, "time"));
+    const auto alg = amount_of(value_of(entry, "algbw"));
+    if (wanted.row.size < 0 || nccl_type_size(wanted.row.type) == 0 || !time || !alg) return;
+    const bool out = value_of(entry, "inplace") != "1";
+    LogRow& of = row_of(table_of(entry), wanted, out);
+    (out ? of.row.out_of_place : of.row.in_place) = *time * kMicrosecond;
+    if (out) of.row.out_of_place_alg = *alg * kGigabytePerSecond;
+    const std::string bus = value_of(entry, "busbw");
+    of.places[out ? 0 : 1] = {half_unit(value_of(entry, "time")), *alg,
+                              half_unit(value_of(entry, "algbw")), amount_of(bus).value_or(-1),
+                              half_unit(bus)};
+    const auto wrong = amount_of(value_of(entry, "wrong"));
+    (out ? of.row.out_of_place_wrong : of.row.in_place_wrong) = wrong;
+    if (wrong.value_or(0) > 0) of.leave_out(out, "wrong is " + value_of(entry, "wrong"));
   }
-  RawTable& raw = tables.emplace_back();
-  raw.table.line = 1;
-  raw.context = std::move(context);
-  return raw;
-}
 
-// Returns a row of the wanted size and type that still lacks this place; without one, a new row.
-LogRow& row_of(RawTable& raw, const LogRow& wanted, bool out) {
-  for (LogRow& other : raw.rows) {
-    const bool lacks = out ? !other.row.out_of_place : !other.row.in_place;
-    if (lacks && other.row.size == wanted.row.size && other.row.type == wanted.row.type &&
-        other.row.redop == wanted.row.redop) {
-      return other;
-    }
+  std::vector<RawTable> take() { return std::move(tables_); }
+
+ private:
+  // Returns the number of that collective's table on that many ranks.
+  std::size_t table_of(const Entry& entry) {
+    LogContext context;
+    const std::string name = value_of(entry, "name");
+    context.test = test_name(name.empty() ? value_of(entry, "collective") : name);
+    const auto count_in = [&](const char* key) {
+      constexpr int kMax = 1 << 20;
+      const int count = number_of<int>(value_of(entry, key)).value_or(0);
+      return count > 0 && count <= kMax ? count : 0;
+    };
+    // Without MPI one process has all GPUs. A rank in RCCL's lists is a process.
+    const int processes = count_in("ranks");
+    const int each = std::max(1, count_in("gpusperrank"));
+    context.said_nodes = processes > 0 ? count_in("nodes") : count_in("gpus") > 0 ? 1 : 0;
+    context.said_gpus =
+        processes > 0 && each <= (1 << 20) / processes ? processes * each : count_in("gpus");
+    const auto [found, added] = numbers_.try_emplace(
+        std::tuple(context.test, context.said_gpus, context.said_nodes), tables_.size());
+    if (!added) return found->second;
+    RawTable& raw = tables_.emplace_back();
+    raw.table.line = 1;
+    raw.context = std::move(context);
+    return found->second;
   }
-  return raw.rows.emplace_back(wanted);
-}
 
-void add_entry(std::vector<RawTable>& tables, const Entry& entry, int line) {
-  LogRow wanted;
-  wanted.line = line;
-  wanted.row.size = number_of<std::int64_t>(value_of(entry, "size")).value_or(-1);
-  wanted.row.type = value_of(entry, "type");
-  wanted.row.redop = value_of(entry, "redop");
-  const auto time = amount_of(value_of(entry, "time"));
-  const auto alg = amount_of(value_of(entry, "algbw"));
-  if (wanted.row.size < 0 || nccl_type_size(wanted.row.type) == 0 || !time || !alg) return;
-  const bool out = value_of(entry, "inplace") != "1";
-  LogRow& of = row_of(table_of(tables, entry), wanted, out);
-  (out ? of.row.out_of_place : of.row.in_place) = *time * kMicrosecond;
-  if (out) of.row.out_of_place_alg = *alg * kGigabytePerSecond;
-  const std::string bus = value_of(entry, "busbw");
-  of.places[out ? 0 : 1] = {half_unit(value_of(entry, "time")), *alg,
-                            half_unit(value_of(entry, "algbw")), amount_of(bus).value_or(-1),
-                            half_unit(bus)};
-  const auto wrong = amount_of(value_of(entry, "wrong"));
-  (out ? of.row.out_of_place_wrong : of.row.in_place_wrong) = wrong;
-  if (wrong.value_or(0) > 0) of.leave_out(out, "wrong is " + value_of(entry, "wrong"));
-}
+  // Returns the first row that still lacks this place; if there is none, a new row.
+  LogRow& row_of(std::size_t table, const LogRow& wanted, bool out) {
+    const auto key = [&](bool place) {
+      return std::tuple(table, wanted.row.size, wanted.row.type, wanted.row.redop, place);
+    };
+    std::vector<LogRow>& rows = tables_[table].rows;
+    std::deque<std::size_t>& lacking = lacking_[key(out)];
+    if (!lacking.empty()) {
+      const std::size_t row = lacking.front();
+      lacking.pop_front();
+      return rows[row];
+    }
+    lacking_[key(!out)].push_back(rows.size());
+    return rows.emplace_back(wanted);
+  }
+
+  std::vector<RawTable> tables_;
+  std::map<std::tuple<std::string, int, int>, std::size_t> numbers_;
+  // Rows of a table, size, type and operation without a result in place or out of place (true).
+  std::map<std::tuple<std::size_t, Bytes, std::string, std::string, bool>, std::deque<std::size_t>>
+      lacking_;
+};
 
 // Returns "1MiB" or "17.13GBps" as a number times its unit.
 std::optional<double> with_unit(std::string_view word) {
@@ -225,11 +242,12 @@ std::vector<RawTable> bench_tables(std::string_view text) {
 std::vector<RawTable> nccl_list_tables(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool json = first != text.npos && text[first] == '[';
-  std::vector<RawTable> tables;
+  ListTables read;
   int line = 1;  // in CSV; JSON has none
   for (const Entry& entry : json ? json_entries(text) : csv_entries(text)) {
-    add_entry(tables, entry, json ? 1 : ++line);
+    read.add(entry, json ? 1 : ++line);
   }
+  std::vector<RawTable> tables = read.take();
   return tables.empty() ? bench_tables(text) : tables;
 }
 

@@ -177,15 +177,12 @@ std::vector<RawTable> parts_of(RawTable raw) {
   const std::vector<LogRow> rows = std::move(raw.rows);
   raw.rows.clear();
   std::vector<RawTable> parts;
+  std::map<std::tuple<std::string, std::string, int, std::string>, std::size_t> numbers;
   const auto part_of = [&](const LogRow& row) -> RawTable& {
     const std::string own = own_text(row, columns);
-    for (RawTable& part : parts) {
-      const cost::MeasuredTable& table = part.table;
-      if (table.type == row.row.type && table.redop == row.row.redop && table.root == row.root &&
-          table.own == own) {
-        return part;
-      }
-    }
+    const auto [found, added] =
+        numbers.try_emplace(std::tuple(row.row.type, row.row.redop, row.root, own), parts.size());
+    if (!added) return parts[found->second];
     RawTable& part = parts.emplace_back(raw);
     part.table.type = row.row.type;
     part.table.redop = row.row.redop;

@@ -1,6 +1,7 @@
 #include "formats/text/files.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -111,20 +112,27 @@ std::optional<std::string> first_of_pipe(int pipe, std::chrono::milliseconds wai
   }
 }
 
-// Appends the rest of a file. A pipe or a device has no size beforehand: at most `most` is read.
-// The kernel has files that look as any other and wait for input (/proc/kmsg): these are not waited
-// for.
-void read_to_end(int file, const std::string& name, long long most, std::string& text) {
+// Returns true for what may be waited for: a pipe, a terminal. The kernel has files and devices
+// that wait for input for ever (/proc/kmsg, /dev/kmsg).
+bool has_writer(int file) {
   struct stat status {};
-  const bool plain = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode);
-  if (!plain) wait_in_calls(file);
+  const bool known = ::fstat(file, &status) == 0;
+  return known && !S_ISREG(status.st_mode) && (!S_ISCHR(status.st_mode) || ::isatty(file) == 1);
+}
+
+[[noreturn]] void fail_endless(const std::string& name) {
+  throw InputError(name + ": has no end: it waits for what the kernel will say");
+}
+
+// Appends the rest of a file. A pipe or a device has no size beforehand: at most `most` is read.
+void read_to_end(int file, const std::string& name, long long most, std::string& text) {
+  const bool waits = has_writer(file);
+  if (waits) wait_in_calls(file);
   char block[1 << 16];
   for (;;) {
     const ssize_t got = ::read(file, block, sizeof block);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && plain && errno == EAGAIN) {
-      throw InputError(name + ": has no end: it waits for what the kernel will say");
-    }
+    if (got < 0 && !waits && errno == EAGAIN) fail_endless(name);
     if (got < 0) throw InputError(name + ": cannot be read: " + std::strerror(errno));
     if (got == 0) return;
     text.append(block, static_cast<std::size_t>(got));
@@ -295,8 +303,7 @@ void expect_writable(const Target& target, const std::string& path) {
 
 }  // namespace
 
-std::string read_text_file(const std::string& path, std::string_view kind, long long most,
-                           std::chrono::milliseconds wait_limit) {
+int open_to_read(const std::string& path, std::string_view kind) {
   if (path.find('\0') != std::string::npos) {
     throw InputError(shorten_text(path) + ": no such file: a name has no NUL");
   }
@@ -309,20 +316,31 @@ std::string read_text_file(const std::string& path, std::string_view kind, long 
   if (fs::is_directory(status)) {
     throw InputError(path + ": is a folder, expected " + std::string(kind));
   }
-  const std::string limit = std::to_string(most >> 20) + " MiB";
-  if (fs::is_regular_file(status)) {
-    const auto size = fs::file_size(path, error);
-    if (!error && size > static_cast<std::uintmax_t>(most)) {
-      throw InputError(path + ": " + std::to_string(size >> 20) + " MiB, expected at most " +
-                       limit);
-    }
-  }
-  OpenFile in(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!in) throw InputError(path + ": cannot be opened for reading");
+  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (file < 0) throw InputError(path + ": cannot be opened for reading");
   struct stat opened {};
-  if (::fstat(in.number(), &opened) == 0) FilesRead::all().add(opened);
+  if (::fstat(file, &opened) == 0) FilesRead::all().add(opened);
+  struct pollfd now {
+    file, POLLIN, 0
+  };
+  if (!has_writer(file) && ::poll(&now, 1, 0) == 0) {
+    ::close(file);
+    fail_endless(path);
+  }
+  return file;
+}
+
+std::string read_text_file(const std::string& path, std::string_view kind, long long most,
+                           std::chrono::milliseconds wait_limit) {
+  const OpenFile in(open_to_read(path, kind));
+  struct stat status {};
+  const bool known = ::fstat(in.number(), &status) == 0;
+  if (known && S_ISREG(status.st_mode) && status.st_size > most) {
+    throw InputError(path + ": " + std::to_string(status.st_size >> 20) +
+                     " MiB, expected at most " + std::to_string(most >> 20) + " MiB");
+  }
   std::string text;
-  if (fs::is_fifo(status)) {
+  if (known && S_ISFIFO(status.st_mode)) {
     const auto first = first_of_pipe(in.number(), wait_limit);
     if (!first) throw InputError(path + ": a pipe into which nobody writes");
     text = *first;

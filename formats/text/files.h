@@ -21,9 +21,14 @@ std::string read_text_file(const std::string& path, std::string_view kind,
                            long long most = kLargestFile,
                            std::chrono::milliseconds wait_limit = kPipeWaitLimit);
 
-// Remembers a file that was read; read_text_file calls it. Such a file is not written (write_file,
-// expect_writable), by any name, until `may_be_replaced`, or until a new command calls
-// forget_what_was_read.
+// Opens a file to read; its owner closes the descriptor. Remembers it as note_read does. Throws
+// InputError if it is missing, a folder, cannot be opened, or waits for input without an end, as
+// the kernel's log does.
+int open_to_read(const std::string& path, std::string_view kind);
+
+// Remembers a file that was read; read_text_file and open_to_read call it. Such a file is not
+// written (write_file, expect_writable), by any name, until `may_be_replaced`, or until a new
+// command calls forget_what_was_read.
 void note_read(const std::string& path);
 void may_be_replaced(const std::string& path);
 void forget_what_was_read();

@@ -11,13 +11,17 @@ unsigned char byte_at(std::string_view text, std::size_t at) {
 
 bool goes_on(std::string_view text, std::size_t at) { return (byte_at(text, at) & 0xc0) == 0x80; }
 
-// Returns the bytes of the sign at `at` if it turns the direction of text, else 0.
-std::size_t turning(std::string_view text, std::size_t at) {
-  if (byte_at(text, at) != 0xe2 || at + 2 >= text.size()) return 0;
-  const unsigned second = byte_at(text, at + 1), third = byte_at(text, at + 2);
-  const bool turns = (second == 0x80 && third >= 0xaa && third <= 0xae) ||
-                     (second == 0x81 && third >= 0xa6 && third <= 0xa9);
-  return turns ? 3 : 0;
+// Returns the bytes of the sign at `at` if it has no width, ends a line or turns the direction of
+// text, else 0: U+061C, U+200B, U+200E, U+200F, U+2028 to U+202E, U+2060 to U+2069, U+FEFF. Joiners
+// (U+200C, U+200D) stay: scripts and emoji need them.
+std::size_t unseen(std::string_view text, std::size_t at) {
+  const auto is = [&](std::string_view sign) { return text.substr(at).starts_with(sign); };
+  if (is("\xd8\x9c")) return 2;
+  if (is("\xef\xbb\xbf")) return 3;
+  const unsigned last = at + 2 < text.size() ? byte_at(text, at + 2) : 0;
+  const bool marks = is("\xe2\x80") && (last == 0x8b || last == 0x8e || last == 0x8f ||
+                                        (last >= 0xa8 && last <= 0xae));
+  return marks || (is("\xe2\x81") && last >= 0xa0 && last <= 0xa9) ? 3 : 0;
 }
 
 std::string in_utf8(std::string_view text) {
@@ -66,9 +70,9 @@ std::string visible(std::string_view text, std::string_view keep) {
     const bool c1 = byte == 0xc2 && at + 1 < text.size() && goes_on(text, at + 1) &&
                     byte_at(text, at + 1) < 0xa0;
     const bool kept = control && keep.find(text[at]) != std::string_view::npos;
-    const std::size_t turns = turning(text, at);
-    shown += (control && !kept) || c1 || turns > 0 ? ' ' : text[at];
-    at += c1 ? 1 : turns > 0 ? turns - 1 : 0;
+    const std::size_t hidden = byte < 0x80 ? 0 : unseen(text, at);
+    shown += (control && !kept) || c1 || hidden > 0 ? ' ' : text[at];
+    at += c1 ? 1 : hidden > 0 ? hidden - 1 : 0;
   }
   return shown;
 }

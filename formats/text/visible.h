@@ -8,8 +8,9 @@
 namespace syncline {
 
 // Returns the text with blanks for characters that terminals obey. These are control characters
-// (C0, DEL, and UTF-8's C1) and signs that change text direction (U+202A to U+202E, U+2066 to
-// U+2069). Bytes that are not UTF-8 become U+FFFD. `keep`: characters that stay.
+// (C0, DEL, and UTF-8's C1), signs that change text direction, end a line or have no width (such as
+// U+202E, U+2028, U+200B, U+FEFF). Bytes that are not UTF-8 become U+FFFD. `keep`: characters that
+// stay.
 std::string visible(std::string_view text, std::string_view keep = "");
 
 // Returns the first place that is not UTF-8, if any. Overlong forms and surrogates are not UTF-8.

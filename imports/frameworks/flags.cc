@@ -1,6 +1,7 @@
 // Reads flags of a launch, from a command line or as captured.
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -15,8 +16,6 @@
 
 namespace syncline::job::frameworks {
 namespace {
-
-constexpr std::size_t kMaxFlags = 5000;
 
 // Flags of torchrun, torch.distributed.launch and the deepspeed launcher, for the ranks' placement.
 const std::set<std::string>& launcher_flags() {
@@ -73,7 +72,8 @@ Json flags_in(const std::vector<std::string>& words) {
   std::string name;
   std::vector<Json> values;
   const auto close = [&] {
-    if (!name.empty() && flags.size() < kMaxFlags) flags[name] = value_of(values);
+    if (!name.empty()) flags[name] = value_of(values);
+    if (flags.size() > kMaxKeys) throw InputError("more than 5000 flags in one command");
     name.clear();
     values.clear();
   };
@@ -139,30 +139,44 @@ struct Command {
 };
 
 // Replaces the names of captured files by their content, and objects that are written as one word
-// by these objects.
-Json with_contents(const Json& value, const std::map<std::string, std::string>& files, int depth) {
-  constexpr int kDeepestNames = 4;  // a file names a file
-  if (value.is_structured()) {
-    Json all = value;
-    for (auto& [key, one] : all.items()) one = with_contents(one, files, depth);
-    return all;
+// by these objects. A file that names a file that names a file multiplies: all values are counted.
+class Contents {
+ public:
+  explicit Contents(const std::map<std::string, std::string>& files) : files_(files) {}
+
+  Json of(const Json& value, int depth = 0) {
+    constexpr int kDeepestNames = 4;  // a file names a file
+    if (++values_ > kMaxValues) throw InputError("files of settings with more than 100000 values");
+    if (value.is_structured()) {
+      Json all = value;
+      for (auto& [key, one] : all.items()) one = of(one, depth);
+      return all;
+    }
+    if (!value.is_string() || depth > kDeepestNames) return value;
+    const std::string word = value.get<std::string>();
+    if (word.starts_with('{')) {
+      const auto json = try_parse_json(word);
+      if (json) expect_few_keys(shorten_text(visible(word), 60), *json);
+      return json ? *json : value;
+    }
+    const auto known = parsed_.find(word);
+    if (known != parsed_.end()) return of(known->second, depth + 1);
+    const auto file = files_.find(word);
+    const bool toml = word.ends_with(".toml"), json = word.ends_with(".json");
+    const bool yaml = word.ends_with(".yaml") || word.ends_with(".yml");
+    if (file == files_.end() || (!toml && !json && !yaml)) return value;
+    Json content = toml   ? parse_toml(word, file->second)
+                   : json ? parse_json_text(word, file->second)
+                          : parse_yaml(word, file->second);
+    expect_few_keys(word, content);
+    return of(parsed_.emplace(word, std::move(content)).first->second, depth + 1);
   }
-  if (!value.is_string() || depth > kDeepestNames) return value;
-  const std::string word = value.get<std::string>();
-  if (word.starts_with('{')) {
-    const auto json = try_parse_json(word);
-    return json ? *json : value;
-  }
-  const auto file = files.find(word);
-  if (file == files.end()) return value;
-  const bool toml = word.ends_with(".toml"), json = word.ends_with(".json");
-  const bool yaml = word.ends_with(".yaml") || word.ends_with(".yml");
-  if (!toml && !json && !yaml) return value;
-  const Json content = toml   ? parse_toml(word, file->second)
-                       : json ? parse_json_text(word, file->second)
-                              : parse_yaml(word, file->second);
-  return with_contents(content, files, depth + 1);
-}
+
+ private:
+  const std::map<std::string, std::string>& files_;
+  std::map<std::string, Json> parsed_;  // files that were named
+  std::size_t values_ = 0;
+};
 
 Command command_of(const launch::CapturedLaunch& launch) {
   Command command;
@@ -339,10 +353,11 @@ TrainingCommand training_command(const std::vector<launch::CapturedLaunch>& laun
   TrainingCommand training;
   if (job == nullptr) return training;
   const launch::CapturedLaunch& started = *job->launch;
-  training.flags = with_contents(job->flags, started.files, 0);
-  training.launch = with_contents(job->ahead, started.files, 0);
+  Contents contents(started.files);
+  training.flags = contents.of(job->flags);
+  training.launch = contents.of(job->ahead);
   for (const std::string& file : job->files) {
-    training.settings.push_back(with_contents(file, started.files, 0));
+    training.settings.push_back(contents.of(file));
   }
   for (const std::string& word : job->overrides) {
     const std::size_t equals = word.find('=');

@@ -125,7 +125,7 @@ class TextReader {
         if (!all[name].is_array()) all[name] = Json::array({all[name]});
         all[name].push_back(std::move(one));
       }
-      if (++values_ > kMaxValues) wrong();
+      if (++values_ > kMaxValues || all.size() > kMaxKeys) wrong();
     }
     if (depth > 0 && at_ == text_.size()) wrong();
     if (depth == 0 && at_ < text_.size()) wrong();

@@ -330,15 +330,18 @@ std::optional<Settings> read_settings(const std::string& text, const std::string
   const bool file = !flags && (text == "-" || std::filesystem::is_regular_file(text, error));
   if (!flags && !file) return std::nullopt;
   const std::string name = file ? text : "the flags";
+  const std::string kind = file ? std::filesystem::path(text).extension().string() : "";
   std::string content = text;
   if (text == "-") {
     content = read_standard_input();
   } else if (file) {
-    if (std::filesystem::file_size(text, error) > kLargest) return std::nullopt;
+    if (std::filesystem::file_size(text, error) > kLargest) {
+      if (kind != ".toml" && kind != ".yaml" && kind != ".yml") return std::nullopt;
+      throw InputError(name + ": more than 1 MiB, too much for settings");
+    }
     content = read_text_file(text, "settings of a framework");
   }
   std::erase(content, '\r');
-  const std::string kind = file ? std::filesystem::path(text).extension().string() : "";
   if (kind == ".toml") {
     const Json toml = parse_toml(name, content);
     if (const std::string other = frameworks::other_framework(toml); !other.empty()) {
@@ -358,6 +361,7 @@ std::optional<Settings> read_settings(const std::string& text, const std::string
     if (const std::string other = frameworks::other_framework(*json); !other.empty()) {
       refuse_other(name, other);
     }
+    expect_few_keys(name, *json);
     const bool trainer = frameworks::is_accelerate(*json) || frameworks::is_trainer(*json);
     if (trainer && !is_deepspeed(*json)) return of_hugging_face(*json, more, name);
     expect_no_flags(more, name);

@@ -24,9 +24,7 @@ std::string with_dashes_inside(std::string name) {
 void set_field(std::string name, const Json& value, Json& flags) {
   name = with_dashes_inside(std::move(name));
   if (value.is_null() || name.empty()) return;
-  // Ten times the number of Megatron's flags; each is looked up among all others.
-  constexpr std::size_t kMaxFlags = 5000;
-  if (flags.size() >= kMaxFlags) throw InputError("more than 5000 settings");
+  if (flags.size() >= kMaxKeys) throw InputError("more than 5000 settings");
   const auto as = [&](const char* flag, const Json& given) { flags[flag] = given; };
   if (name == "num-moe-experts") return as("num-experts", value);
   if (name == "virtual-pipeline-model-parallel-size") return as(kChunks, value);

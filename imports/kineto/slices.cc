@@ -6,9 +6,11 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "core/base/error.h"
+#include "formats/text/files.h"
 
 namespace syncline::job::kineto {
 namespace {
@@ -27,8 +29,8 @@ constexpr std::array<bool, 256> kStructural = [] {
 class Window {
  public:
   explicit Window(const std::string& path)
-      : path_(path), file_(gzopen(path.c_str(), "rb"), &gzclose) {
-    if (file_ == nullptr) fail("cannot be opened");
+      : path_(path), file_(gzdopen(open_to_read(path, "a trace"), "rb"), &gzclose) {
+    if (file_ == nullptr) throw std::bad_alloc();
     constexpr unsigned kPacked = 1U << 18;
     gzbuffer(file_.get(), kPacked);
   }

@@ -15,11 +15,17 @@ TEST(Visible, BlanksWhatATerminalObeys) {
   EXPECT_EQ(visible("\xc3\xa4\xc2\xa0\xe2\x82\xac"), "\xc3\xa4\xc2\xa0\xe2\x82\xac");
 }
 
-TEST(Visible, BlanksWhatTurnsTheDirection) {
+TEST(Visible, BlanksWhatTurnsTheDirectionOrIsUnseen) {
   EXPECT_EQ(visible("a\xe2\x80\xae"
                     "b\xe2\x81\xa9"
                     "c"),
             "a b c");
+  EXPECT_EQ(visible("a\xe2\x80\x8b"
+                    "b\xef\xbb\xbf"
+                    "c\xe2\x80\xa8"
+                    "d\xd8\x9c"),
+            "a b c d ");
+  EXPECT_EQ(visible("\xe2\x80\x8d\xe2\x80"), "\xe2\x80\x8d\xef\xbf\xbd\xef\xbf\xbd");
   EXPECT_EQ(visible("\xe2\x80\xa6\xe2\x81\xaa"), "\xe2\x80\xa6\xe2\x81\xaa") << "others stand";
 }
 

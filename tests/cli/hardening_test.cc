@@ -126,7 +126,9 @@ TEST_F(Hardening, NoOutputReplacesAnInput) {
                              {"tune", scenario, "--csv", scenario},
                              {"explain", scenario, "--html", scenario},
                              {"emit", scenario, "--dialect", "pytorch", "--python", scenario},
-                             {"calibrate", "logs", log, "-o", log}}) {
+                             {"calibrate", "logs", log, "-o", log},
+                             {"compare", "true", "cat " + log, "--html", log},
+                             {"capture", "-o", log, "--", "sh", log}}) {
     expect_told(syncline_run(words), 2, "was read, and would be replaced");
   }
   EXPECT_EQ(text_of(scenario), text_of(kFirst));

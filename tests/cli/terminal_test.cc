@@ -3,6 +3,7 @@
 #include "tests/support/expect.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <map>
 #include <regex>
@@ -207,6 +208,17 @@ TEST(Terminal, NamesBringNoCodes) {
     const std::string out = run_on_terminal({verb, scratch.path("x.json")}, 80).out;
     EXPECT_TRUE(test::lacks(out, "\033[31m")) << verb;
   }
+}
+
+// A pipe without a writer is waited for, five seconds long.
+TEST(Terminal, LongSilenceIsBroken) {
+  const test::Scratch scratch;
+  const std::string pipe = scratch.path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string watched = run_on_terminal({"run", pipe}, 80, {}, true).out;
+  EXPECT_TRUE(test::says(watched, "syncline run: 3 s so far"));
+  EXPECT_TRUE(test::says(watched, "\033[Ksyncline: " + pipe + ": a pipe")) << "the line stays";
+  EXPECT_TRUE(test::lacks(run_on_terminal({"run", pipe}, 80).err, "so far")) << "a file's reader";
 }
 
 // What long work says of itself where nobody watches: one line, by what its first pieces took.

@@ -130,7 +130,11 @@ TEST(SlurmFabric, SaysWhichLineIsWrong) {
            {"SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=x Nodes=n\n",
             "switches are below each other in a circle"},
            {"SwitchName=a Switches=a\nSwitchName=x Nodes=n\n",
-            "switches are below each other in a circle"}}) {
+            "switches are below each other in a circle"},
+           {"SwitchName=a Nodes=x\nSwitchName=a Nodes=y\n", "line 2: switch a is defined twice"},
+           {"BlockName=a Nodes=x\nBlockName=a Nodes=y\n", "line 2: block a is defined twice"},
+           {"SwitchName=a Nodes=x\nSwitchName=top Switches=a,b\n",
+            "switch b has no line of its own"}}) {
     EXPECT_EQ(test::input_error([text = text] { slurm_fabric(text, 1, 1); }), told);
   }
   EXPECT_THROW(

@@ -3,6 +3,7 @@
 #include "imports/frameworks/settings.h"
 
 #include "formats/json/text.h"
+#include "imports/frameworks/shell.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"
 
@@ -30,6 +31,16 @@ SYNCLINE_FUZZ_TARGET(settings, bytes) {
     const auto launches = launch::launches_of(*json, "x");
     (void)frameworks::with_overrides(frameworks::training_command(launches, 0));
   });
+  attempt([&] {
+    const auto lines = frameworks::read_shell_lines(text);
+    const auto training = frameworks::training_command(frameworks::launches_in_lines(lines), 0);
+    (void)frameworks::launch_settings(training.launch, "x");
+    (void)frameworks::of_megatron(training.flags, "x", training.script);
+  });
+  attempt([&] {
+    const auto json = try_parse_json(text);
+    if (json && json->is_object()) (void)frameworks::of_own_settings(*json, "x");
+  });
   const Json yaml = parse_yaml("x", text);
   const Json none = Json::object();
   attempt([&] { (void)frameworks::of_nemo(yaml, none, "x"); });
@@ -40,5 +51,16 @@ SYNCLINE_FUZZ_TARGET(settings, bytes) {
   attempt([&] {
     if (frameworks::is_composer(yaml)) (void)frameworks::of_composer(yaml, "x");
   });
+  attempt([&] {
+    const bool launch = frameworks::is_accelerate(yaml);
+    (void)frameworks::of_hugging_face(launch ? none : yaml, launch ? yaml : none, "x");
+  });
+  attempt([&] {
+    std::vector<std::string> said;
+    if (frameworks::is_bridge_yaml(yaml)) {
+      (void)frameworks::of_megatron(frameworks::flags_of_bridge(yaml, "x", said), "x");
+    }
+  });
+  (void)frameworks::other_framework(yaml);
   (void)frameworks::of_megatron(frameworks::flags_of_yaml(yaml), "x");
 }

@@ -970,5 +970,33 @@ TEST(Megatron, LayoutsComeBack) {
   EXPECT_GT(read, 40);
 }
 
+TEST(Settings, ObjectsOfManyKeysAreRefused) {
+  std::string flow = "{num-layers: 8", json = R"({"train_batch_size": 8)", flags = "--bf16", text;
+  for (int i = 0; i < 6000; ++i) {
+    const std::string name = "k" + std::to_string(i);
+    flow += ", " + name + ": 1";
+    json += ", \"" + name + "\": 1";
+    flags += " --" + name + " 1";
+    text += name + ": 1 ";
+  }
+  const std::string most = " keys, expected at most 5000";
+  EXPECT_EQ(refusal_of_file("a.yaml", flow + "}"), "a.yaml: an object of 6001" + most);
+  EXPECT_EQ(refusal_of_file("a.yaml", "a: {b: " + flow + "}}"), "a.yaml: an object of 6001" + most);
+  EXPECT_EQ(refusal_of_file("a.json", json + "}"), "a.json: an object of 6001" + most);
+  EXPECT_EQ(refusal_of_settings(flags), "more than 5000 flags in one command");
+  EXPECT_NE(refusal_of_file("a.prototxt", text), "none");
+}
+
+TEST(Settings, FilesThatNameFilesAreCounted) {
+  Json files = Json::object();
+  for (int i = 0; i < 4; ++i) {
+    const std::string next = std::to_string(i + 1) + ".json";
+    files[std::to_string(i) + ".json"] = Json{{"all", std::vector(1000, next)}}.dump();
+  }
+  const Json launch{{"words", {"torchrun", "train.py", "0.json"}}, {"files", files}};
+  EXPECT_EQ(refusal_of_file("launch.json", Json{{"launches", {launch}}}.dump()),
+            "files of settings with more than 100000 values");
+}
+
 }  // namespace
 }  // namespace syncline::job

@@ -67,7 +67,7 @@ class CommandLines:
             kind = self.random.randrange(7)
             if kind < 3:
                 parent[key] = self.random.choice(STRANGE)
-            elif kind == 3 and isinstance(old, (int, float)):
+            elif kind == 3 and isinstance(old, (int, float)) and abs(old) < 1e300:
                 parent[key] = old * self.random.choice([-1, 0, 1e-9, 0.1, 3, 1000, 1e12])
             elif kind == 4:
                 del parent[key]

@@ -25,6 +25,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -289,9 +290,9 @@ constexpr long long kLongestLine = 1ll << 24;
 // Reads a file's lines one by one, unpacked if it is gzipped: such files have any size.
 class Lines {
  public:
-  explicit Lines(const std::string& path) : path_(path), file_(gzopen(path.c_str(), "rb")) {
-    note_read(path);
-    if (file_ == nullptr) throw InputError(path + ": cannot be opened");
+  explicit Lines(const std::string& path)
+      : path_(path), file_(gzdopen(open_to_read(path, "a log"), "rb")) {
+    if (file_ == nullptr) throw std::bad_alloc();
   }
   ~Lines() { gzclose(file_); }
   Lines(const Lines&) = delete;
