@@ -233,7 +233,7 @@ TEST(ScenarioOption, TuneStartsFromAStrategy) {
   EXPECT_TRUE(test::says(ran, "baseline: one by one", "Not varied from 'one by one'"));
 }
 
-TEST(ScenarioOption, AllMistakesAreToldAtOnce) {
+TEST(ScenarioOption, AllMistakesAreReportedAtOnce) {
   const auto ran = syncline_run({"check", kFirst, "--set", "seed=-1", "--set", "name=3", "--set",
                                  "cluster.inter.bandwidth_gbps=-1"});
   EXPECT_EQ(ran.code, 2);

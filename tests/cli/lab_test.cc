@@ -363,7 +363,7 @@ TEST_F(LabVerb, EndsAsItsRanksEnd) {
   expect_nothing_left(2, before);
 }
 
-TEST_F(LabVerb, EndsWhereAllItsRanksAreStopped) {
+TEST_F(LabVerb, EndsWhenAllItsRanksAreStopped) {
   const auto before = interfaces();
   Lab lab({"--ranks", "2", "--rate", "1gbit", "--patience", "0.3", "--", "sh", "-c",
            lingering() + "kill -STOP $$; : " + mark()});

@@ -161,7 +161,7 @@ TEST(Layouts, KeepTheTrainingAsItIs) {
 // Each of a size that some of them exceed: those are counted, not evaluated; where all do, the
 // smallest is named.
 // What a job hides beside its products, and how it exchanges sequences, holds in other layouts too.
-TEST(Layouts, KeepWhatTheJobDoesBesideItsProducts) {
+TEST(Layouts, KeepTheJobsWorkOutsideItsProducts) {
   Json scenario = llama();
   scenario["workload"]["parallel"] = {{"tensor", 2},
                                       {"context", 2},
