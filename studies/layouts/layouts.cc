@@ -360,15 +360,16 @@ std::string RankedLayout::words() const {
   const auto name = [&](const char* key, const char* word) {
     if (size(key) > 1) add(word + std::to_string(size(key)));
   };
-  name("tensor", "tp ");
+  name("tensor", "tp=");
   if (parallel.value("sequence", false)) text += " sp";
-  name("context", "cp ");
-  name("pipeline", "pp ");
-  if (size("virtual_stages") > 1) text += " x " + std::to_string(size("virtual_stages"));
-  name("expert", "ep ");
-  name("expert_tensor", "etp ");
-  add("dp " + std::to_string(replicas));
-  add(std::to_string(micro_batches) + " x " + std::to_string(batch));
+  name("context", "cp=");
+  name("pipeline", "pp=");
+  if (size("virtual_stages") > 1) text += " vp=" + std::to_string(size("virtual_stages"));
+  name("expert", "ep=");
+  name("expert_tensor", "etp=");
+  add("dp=" + std::to_string(replicas));
+  add(std::to_string(micro_batches) + (micro_batches == 1 ? " micro-batch" : " micro-batches") +
+      " of " + std::to_string(batch));
   return text;
 }
 

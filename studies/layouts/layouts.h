@@ -23,7 +23,8 @@ struct RankedLayout : measure::Prediction {  // `gain`: over the given layout
   std::int64_t micro_batches = 1;
   int replicas = 1;
 
-  // Returns "tp 4 sp, pp 4 x 5, dp 16, 64 x 1": sizes above 1, micro-batches and their samples.
+  // Returns "tp=4 sp, pp=4 vp=5, dp=16, 64 micro-batches of 1": sizes above 1, and the samples of a
+  // micro-batch.
   std::string words() const;
 
   measure::Bottleneck bottleneck = {};

@@ -44,6 +44,9 @@ TEST(Messages, MistakesOnTheCommandLineAreMet) {
   };
   const Row rows[] = {
       {{kFirst}, "did you mean 'syncline run "},
+      {{"run"}, "syncline: FILE is missing; see syncline run --help"},
+      {{"compare"}, "COMMANDS is missing"},
+      {{"lab", "true"}, "--rate is missing"},
       {{"base.json"},
        "'base.json' is a file, not a command: did you mean 'syncline run base.json'?"},
       {{"import", kFirst}, "first.json: a scenario, nothing to import: `syncline run "},
