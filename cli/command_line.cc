@@ -40,6 +40,17 @@ std::string parser_words(const CLI::ParseError& error, int argc, const char* con
   return words;
 }
 
+// Returns the parser's "file is required" as "FILE is missing", like the usage line.
+std::string words_of_missing(std::string words) {
+  constexpr std::string_view kEnd = " is required";
+  if (!words.ends_with(kEnd)) return words;
+  words.resize(words.size() - kEnd.size());
+  if (!words.starts_with('-') && words.find(' ') == std::string::npos) {
+    for (char& letter : words) letter = static_cast<char>(std::toupper(letter));
+  }
+  return words + " is missing";
+}
+
 // Returns the typed verb if it is unknown. The parser would only say that one is required.
 std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv) {
   if (argc < 2 || argv[1][0] == '-') return "";
@@ -152,8 +163,8 @@ std::string refusal(const CLI::App& app, const CLI::ParseError& error, int argc,
   const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
                      dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const std::string option = extra ? unknown_option(*verb, argc, argv) : std::string();
-  return (option.empty() ? parser_words(error, argc, argv) : option) + ("; see syncline " + name) +
-         "--help";
+  return (option.empty() ? words_of_missing(parser_words(error, argc, argv)) : option) +
+         ("; see syncline " + name) + "--help";
 }
 
 std::string command_line(const CLI::App& verb) {

@@ -423,18 +423,19 @@ std::string RankedLayout::cut_words() const {
   const auto name = [&](const char* key, const char* word) {
     if (size(key) > 1) text += (text.empty() ? "" : ", ") + (word + std::to_string(size(key)));
   };
-  name("tensor", "tp ");
+  name("tensor", "tp=");
   if (parallel.value("sequence", false)) text += " sp";
-  name("context", "cp ");
-  name("pipeline", "pp ");
-  if (size("virtual_stages") > 1) text += " x " + std::to_string(size("virtual_stages"));
-  name("expert", "ep ");
-  name("expert_tensor", "etp ");
-  return text + (text.empty() ? "" : ", ") + "dp " + std::to_string(replicas);
+  name("context", "cp=");
+  name("pipeline", "pp=");
+  if (size("virtual_stages") > 1) text += " vp=" + std::to_string(size("virtual_stages"));
+  name("expert", "ep=");
+  name("expert_tensor", "etp=");
+  return text + (text.empty() ? "" : ", ") + "dp=" + std::to_string(replicas);
 }
 
 std::string RankedLayout::words() const {
-  return cut_words() + ", " + std::to_string(micro_batches) + " x " + std::to_string(batch) +
+  return cut_words() + ", " + std::to_string(micro_batches) +
+         (micro_batches == 1 ? " micro-batch" : " micro-batches") + " of " + std::to_string(batch) +
          (recompute.empty() ? "" : ", recompute " + recompute);
 }
 

@@ -37,7 +37,8 @@ struct RankedLayout : measure::Prediction {  // `gain`: over the given layout
   bool same_job(const RankedLayout& other) const {
     return parallel == other.parallel && batch == other.batch && recompute == other.recompute;
   }
-  // Returns "tp 4 sp, pp 4 x 5, dp 16, 64 x 1": sizes above 1, micro-batches and their samples.
+  // Returns "tp=4 sp, pp=4 vp=5, dp=16, 64 micro-batches of 1": sizes above 1, and the samples of a
+  // micro-batch.
   std::string words() const;
   std::string cut_words() const;  // without micro-batches
 
@@ -48,8 +49,8 @@ struct RankedLayout : measure::Prediction {  // `gain`: over the given layout
 
 // One of the best's changes made to the given job alone.
 struct SingleChange {
-  std::string words;                  // "micro-batches 8 x 2 in place of 16 x 1"
-  std::optional<RankedLayout> alone;  // nothing: it does not divide without the others
+  std::string words;                  // "micro-batches of 2 in place of 1"
+  std::optional<RankedLayout> alone;  // nullopt: it needs the other changes
 };
 
 struct Layouts {

@@ -106,7 +106,7 @@ void expect_loss(test::Ran ran, const std::string& rank) {
   EXPECT_TRUE(what.starts_with("cket ") || what.starts_with("ffers could not")) << ran.err;
 }
 
-TEST_F(Apply, SaysWhatTorchCannotDoAheadOfTheFirstStep) {
+TEST_F(Apply, RefusesBeforeTheFirstStepIfTorchCannotDoIt) {
   expect_to_hold("cannot", 2, scratch_.folder());
 }
 
@@ -537,7 +537,7 @@ TEST_F(Emit, FollowsTheLoss) {
 }
 
 // Whoever pastes the lines must not learn of the third one by an error in the first step.
-TEST_F(Emit, UsageNamesTheLossWhereItIsNeeded) {
+TEST_F(Emit, UsageNamesTheLossIfItIsNeeded) {
   EXPECT_TRUE(contains(emitted("adaptive", job()).err,
                        "in each step, before optimizer.step(): model.loss(loss)"));
   EXPECT_FALSE(contains(emitted("local", job()).err, "model.loss"));

@@ -126,7 +126,7 @@ TEST(NcclTuner, TakesTheFirstLineThatFits) {
   EXPECT_EQ(warnings, "");
 }
 
-TEST(NcclTuner, LeavesAloneWhatNoLineFits) {
+TEST(NcclTuner, LeavesCallsWithoutALineToNccl) {
   Loaded tuner(
       "allreduce,100,200,ring,simple,2,-1,-1\n"
       "allreduce,0,-1,ring,simple,2,4,-1\n"

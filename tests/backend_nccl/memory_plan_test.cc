@@ -399,7 +399,7 @@ TEST_P(MemoryPlanOf, MovesWhatTheHostMoves) {
   expect_host_values(test::live_cases(workload, GetParam()), workload, GetParam());
 }
 
-TEST_P(MemoryPlanOf, MovesWhatTheHostMovesInSplitExchangesAndMeans) {
+TEST_P(MemoryPlanOf, MovesWhatTheHostMovesInSplitReductionsAndMeans) {
   const Workload workload = test::even();
   expect_host_values(test::step_cases(workload, GetParam()), workload, GetParam());
 }
@@ -492,7 +492,7 @@ void expect_all_reduce(const Action& action, WireNumber number) {
 }
 
 // The example of memory_plan.h.
-TEST(MemoryPlan, OfTwoGradientsByHand) {
+TEST(MemoryPlan, TwoGradientsByHand) {
   using Kind = Action::Kind;
   Workload workload;
   workload.tensors = {test::tensor_of("a", {100}), test::tensor_of("b", {50})};

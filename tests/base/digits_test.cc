@@ -18,7 +18,7 @@ TEST(Digits, AreThoseOfTheLiteral) {
   EXPECT_EQ(significant(1.5, 1), 2);
 }
 
-TEST(Digits, LeaveAloneWhatHasNone) {
+TEST(Digits, LeaveTextWithoutDigitsUnchanged) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   EXPECT_EQ(significant(0, 5), 0);
   EXPECT_EQ(significant(kInfinite, 5), kInfinite);

@@ -64,14 +64,14 @@ TEST_F(Files, AreReplacedWholeWithTheirModeAndOwner) {
   EXPECT_EQ(entries(), 1u) << "nothing is left beside it";
 }
 
-TEST_F(Files, ThatAreNewHaveTheUsersMode) {
+TEST_F(Files, NewOnesHaveTheUsersMode) {
   const mode_t before = ::umask(027);
   write_file(path("x"), "new");
   ::umask(before);
   EXPECT_EQ(status_of(path("x")).st_mode & 07777, 0640u);
 }
 
-TEST_F(Files, BehindLinksAreWrittenAndTheLinksStay) {
+TEST_F(Files, LinksStayAndTheirTargetsAreWritten) {
   fs::create_directory(path("there"));
   write_text(path("there/x"), "old");
   fs::create_symlink("there/x", path("near"));
@@ -87,7 +87,7 @@ TEST_F(Files, BehindLinksAreWrittenAndTheLinksStay) {
   EXPECT_TRUE(fs::is_symlink(path("loop")));
 }
 
-TEST_F(Files, ThatCannotBeAreToldWhole) {
+TEST_F(Files, ImpossiblePathsAreReportedInFull) {
   const std::string nul("a\0b", 3);
   fs::create_symlink("loop", path("loop"));
   for (const auto& [name, told] : std::initializer_list<std::pair<std::string, std::string>>{
@@ -99,7 +99,7 @@ TEST_F(Files, ThatCannotBeAreToldWhole) {
 }
 
 // A regular file by its kind, whose reader waits for the kernel's next message.
-TEST_F(Files, OfTheKernelAreNotWaitedFor) {
+TEST_F(Files, KernelFilesAreNotWaitedFor) {
   const int file = ::open("/proc/kmsg", O_RDONLY | O_NONBLOCK);
   if (file < 0) GTEST_SKIP() << "only root may read the kernel's messages";
   ::close(file);
@@ -107,7 +107,7 @@ TEST_F(Files, OfTheKernelAreNotWaitedFor) {
 }
 
 // A file that was read is kept, by whatever name an output leads to it.
-TEST_F(Files, ThatWereReadAreNotReplaced) {
+TEST_F(Files, InputFilesAreNotReplaced) {
   write_text(path("x"), "input");
   fs::create_symlink("x", path("link"));
   fs::create_hard_link(path("x"), path("other name"));
@@ -126,7 +126,7 @@ TEST_F(Files, ThatWereReadAreNotReplaced) {
   EXPECT_NO_THROW(write_file(path("x"), "more"));
 }
 
-TEST_F(Files, OfOneCommandAreDifferent) {
+TEST_F(Files, OutputsOfOneCommandAreDifferent) {
   write_text(path("x"), "old");
   fs::create_symlink("x", path("link"));
   fs::create_directory(path("there"));
@@ -177,7 +177,7 @@ TEST_F(Files, AWriterMayBeSlow) {
   EXPECT_EQ(read.get(), "late");
 }
 
-TEST_F(Files, OfNoEndAreReadToTheLimit) {
+TEST_F(Files, EndlessFilesAreReadToTheLimit) {
   constexpr long long kMax = 1 << 20;
   EXPECT_THROW(read_text_file("/dev/zero", "text", kMax), InputError);
   fs::create_symlink("/dev/zero", path("link"));

@@ -16,7 +16,7 @@ TEST(Installed, ThisProgramIsWhereTheBuildPutIt) {
   EXPECT_TRUE(fs::exists(program_folder() / "syncline_base_tests")) << program_folder();
 }
 
-TEST(Installed, ABuiltProgramHasItsDataBesideIt) {
+TEST(Installed, ABuiltProgramHasItsDataNextToIt) {
   const test::Scratch build;
   fs::create_directories(build.path("share/syncline"));
   EXPECT_EQ(data_folder(build.folder()), build.path("share/syncline"));
@@ -34,7 +34,7 @@ TEST(Installed, WithoutDataTheInstalledPlaceIsNamed) {
   EXPECT_EQ(data_folder(prefix.path("bin")), prefix.path("share/syncline"));
 }
 
-TEST(Installed, ALibraryLiesBesideTheProgramOrBelowThePrefix) {
+TEST(Installed, ALibraryLiesNextToTheProgramOrBelowThePrefix) {
   const test::Scratch prefix;
   fs::create_directories(prefix.path("bin"));
   EXPECT_EQ(own_library("x.so", prefix.path("bin")), "");
@@ -66,7 +66,7 @@ TEST_F(WorkingFolder, WithoutScenariosThoseThatShipAreFoundByTheirName) {
   EXPECT_EQ(scenario_path("scenarios/published/../first.json"), shipped("first.json"));
 }
 
-TEST_F(WorkingFolder, NothingElseIsTakenForAShippedScenario) {
+TEST_F(WorkingFolder, OnlyShippedScenariosAreFoundByName) {
   for (const char* named : {"first.json", "other/scenarios/first.json", "scenarios/none.json",
                             "../scenarios/first.json", "scenarios/../../first.json", ""}) {
     EXPECT_EQ(scenario_path(named), named);

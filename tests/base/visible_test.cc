@@ -34,13 +34,13 @@ TEST(Visible, BytesThatAreNoLettersAreOne) {
   EXPECT_EQ(visible("\xe2\x82"), "\xef\xbf\xbd\xef\xbf\xbd");
 }
 
-TEST(Shortened, KeepsTheEndWhereItIsCutInside) {
+TEST(Shortened, KeepsTheEndIfItIsCutInside) {
   EXPECT_EQ(shorten_middle("abcdef", 6), "abcdef");
   EXPECT_EQ(shorten_middle("abcdefgh", 6), "abc...fgh");
   EXPECT_EQ(shorten_middle("ab\xc3\xa4yyy\xc3\xa4zz", 6), "ab...zz");
 }
 
-TEST(Shortened, HoldsNoNul) { EXPECT_EQ(shorten_text(std::string("a\0b", 3)), "a b"); }
+TEST(Shortened, ContainsNoNul) { EXPECT_EQ(shorten_text(std::string("a\0b", 3)), "a b"); }
 
 TEST(Shortened, CutsBetweenLetters) {
   EXPECT_EQ(shorten_text("abc", 3), "abc");

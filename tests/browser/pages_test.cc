@@ -45,7 +45,7 @@ TEST(Pages, EveryVerbWritesItsPageAndTheSameAgain) {
   }
 }
 
-TEST(Pages, WhatCannotBeWrittenIsKnownBeforeTheWork) {
+TEST(Pages, AnUnwritableFileIsReportedBeforeTheWork) {
   for (const auto& [words, figure] : kPages) {
     const test::Ran ran = test::syncline_run(test::joined(words, {"--html", "/nowhere/page.html"}));
     EXPECT_TRUE(test::failed(ran, 2, "/nowhere/page.html")) << words.front();

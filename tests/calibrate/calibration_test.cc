@@ -78,7 +78,7 @@ TEST(LeftOut, TimesThatCannotBeAreNamedWithTheirLine) {
   }
 }
 
-TEST(LeftOut, SizesMeasuredTwiceAreSaid) {
+TEST(LeftOut, SizesMeasuredTwiceAreNoted) {
   const std::string row = "1024 256 float sum -1 11 0.1 0.1 0 11 0.1 0.1 0\n";
   const auto list = left_out(row + row + row);
   ASSERT_EQ(list.size(), 1u);
@@ -200,7 +200,7 @@ class CalibratedOnAFabric : public ::testing::Test {
 // A ring leaves each leaf once where nodes stand side by side, as they are taken to have been
 // measured. Dealt out leaf by leaf, all that stand at one send upwards, where there is room for
 // one.
-TEST_F(CalibratedOnAFabric, PaysForFullLinks) {
+TEST_F(CalibratedOnAFabric, TakesLongerOnFullLinks) {
   for (const int nodes : {4, 8}) {  // measured, and worked out from that
     const Seconds alone = time(nodes, nullptr);
     EXPECT_DOUBLE_EQ(time(nodes, leaves("packed")), alone);
@@ -221,7 +221,7 @@ TEST_F(CalibratedOnAFabric, MeasuredTimesAreOfTheNodesThatAreListed) {
   EXPECT_NEAR(time(4, listed) / time(4, nullptr), 2, 0.1);
 }
 
-TEST_F(CalibratedOnAFabric, PaysForLinksThatOthersUse) {
+TEST_F(CalibratedOnAFabric, TakesLongerOnLinksThatOthersUse) {
   Json busy = leaves("packed");
   const Seconds alone = time(8, busy);
   busy["load"] = {{"spine", 0.75}};
@@ -276,7 +276,7 @@ TEST(SlowSizes, AreThoseBelowASmallerOnesRate) {
   EXPECT_EQ(by_hand[1].than, 16 * kMiB);
 }
 
-TEST(Gzip, LogsAreReadAndDamagedOnesTold) {
+TEST(Gzip, LogsAreReadAndDamagedOnesReported) {
   const test::Scratch scratch;
   const std::string text = log_with("1024 256 float sum -1 11 0.1 0.1 0 11 0.1 0.1 0\n");
   const std::string path = scratch.path("x.log.gz");

@@ -151,7 +151,7 @@ TEST(KernelCosts, OneRateIsTheHarmonicMeanOverKinds) {
   EXPECT_NEAR(costs.evaluated_seconds(costs.timings[1]), 800e6 / 3e12, 1e-9);
 }
 
-TEST(KernelCosts, WhatFitsIntoACacheIsShownAndNotFitted) {
+TEST(KernelCosts, KernelsInTheCacheAreShownAndNotFitted) {
   Json json = check();
   json["timings"].push_back({{"case", "small"},
                              {"kind", "pack"},

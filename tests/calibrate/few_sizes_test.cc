@@ -89,7 +89,7 @@ void add(const cost::MeasuredTable& table, std::size_t count, test::Dice& dice,
   if (all[1] > 0) coverage.beyond += held[1] / all[1], ++coverage.of_beyond;
 }
 
-TEST(FewSizes, TheIntervalHoldsWhatItPromisesOnPublishedTables) {
+TEST(FewSizes, IntervalsCoverPublishedTablesAsOftenAsPromised) {
   const auto tables = published();
   ASSERT_GT(tables.size(), 40u);
   test::Dice dice(9);

@@ -25,7 +25,7 @@ std::vector<measure::FidelityTable> compared(const std::string& text) {
       scratch.path("list.json"), [](std::size_t, std::size_t) {}, [] { return false; });
 }
 
-TEST(LogFidelity, FitsSomeLogsAndForetellsOthers) {
+TEST(LogFidelity, FitsSomeLogsAndPredictsOthers) {
   const auto tables = compared(R"({"from_bytes": 1048576, "tables": [{"name": "switch",
       "calibrate": ["logs/h100-cluster01-nvswitch_allreduce_n001x8.txt"],
       "predict": ["logs/h100-cluster01-nvswitch_allgather_n001x8.txt"]},
@@ -67,7 +67,7 @@ TEST(LogFidelity, LeavesOutRowsAndCountsAndCountsIntervals) {
   EXPECT_EQ(tables[1].predicted.size(), 3 * 15u);
 }
 
-TEST(LogFidelity, WrongListsAreToldWhere) {
+TEST(LogFidelity, MistakesInListsNameTheirPlace) {
   const std::pair<const char*, const char*> mistakes[] = {
       {R"({"tables": [{"name": "x"}]})", "tables[0].calibrate: missing"},
       {R"({"tables": [{"name": "x", "calibrate": [3]}]})", "expected file names"},

@@ -196,7 +196,7 @@ TEST(LogKinds, ABlankUnderTheHeadShiftsNothing) {
   }
 }
 
-TEST(LogKinds, ATimeThatSizeAndBandwidthContradictIsNotReadAndThatIsSaid) {
+TEST(LogKinds, ATimeThatContradictsSizeAndBandwidthIsSkippedAndReported) {
   // A column more than the head has, Gbit/s in place of GB/s, GiB/s, a typing error in one row.
   const std::string shifted = "  16777216 4194304 float sum -1 7 " + printed_place(16777216, 900) +
                               printed_place(16777216, 900) + "\n";
@@ -238,7 +238,7 @@ TEST(LogKinds, RoundedDigitsContradictNothing) {
   }
 }
 
-TEST(LogKinds, ColumnsBehindTheLastAreWords) {
+TEST(LogKinds, ColumnsAfterTheLastAreWords) {
   const std::string head =
       "#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong algo proto "
       "nchannels\n#  (B) (elements) (us) (GB/s) (GB/s) (us) (GB/s) (GB/s)\n";
@@ -469,7 +469,7 @@ TEST(LogKinds, EachRunHasItsOwnSettings) {
   EXPECT_EQ(exported[1].forced, ForcedAlgorithm::kTree);
 }
 
-TEST(LogKinds, OtherSettingsAreSaidAndNotMixed) {
+TEST(LogKinds, OtherSettingsAreReportedAndNotMixed) {
   const std::string run = kTwoHosts + kModernHead + printed_rows() + kGoodEnd;
   const MeasuredTable table = only_table(
       "mpirun -x NCCL_PROTO=LL128 -x NCCL_NVLS_ENABLE=0 -x NCCL_DEBUG=INFO ./all_reduce_perf\n" +
@@ -488,7 +488,7 @@ TEST(LogKinds, OtherSettingsAreSaidAndNotMixed) {
 // ---------------------------------------------------------------------------------------------
 // What the reader noticed
 
-TEST(LogKinds, WhatTheReaderNoticesReachesTheAnswer) {
+TEST(LogKinds, TheReadersNotesReachTheAnswer) {
   const std::string run = kTwoHosts + kModernHead + printed_rows();
   const std::pair<std::string, const char*> cases[] = {
       {run + "hostA: Test NCCL failure common.cu:303 'invalid usage'\n", "the test failed"},
@@ -521,7 +521,7 @@ TEST(LogKinds, WhatTheReaderNoticesReachesTheAnswer) {
 }
 
 // The report of -J says the same things in other words.
-TEST(LogKinds, TheJsonReportIsHeldToTheSame) {
+TEST(LogKinds, TheJsonReportPassesTheSameChecks) {
   const auto result = [](const char* type, double time, double alg) {
     return std::string(R"({"size":1048576,"count":)") +
            std::string(type == std::string("half") ? "524288" : "262144") + R"(,"type":")" +

@@ -157,7 +157,7 @@ TEST(NcclLog, EachPublishedFileNamesItsSource) {
   }
 }
 
-TEST(NcclLog, CleanTablesAreThoseWhoseTwoMeasurementsAgree) {
+TEST(NcclLog, TablesAreCleanIfBothMeasurementsAgree) {
   const auto clean = [](const char* file) {
     return cost::is_clean(read_nccl_log(test::kNcclLogs + file).at(0));
   };
@@ -434,7 +434,7 @@ TEST(NcclLog, SizesOfZeroRepeatedAndOddOnes) {
 }
 
 // Trap 7: wrappers hide the other devices.
-TEST(NcclLog, RanksAreNotToldApartByTheirDevice) {
+TEST(NcclLog, TheDeviceDoesNotDistinguishRanks) {
   std::string text = "# Using devices\n";
   for (int r = 0; r < 4; ++r) {
     text += "#  Rank  " + std::to_string(r) + " Group  0 Pid " + std::to_string(r) +
@@ -482,7 +482,7 @@ TEST(NcclLog, TimestampsAndPerIterationColumns) {
   EXPECT_EQ(detailed.rows[0].out_of_place_wrong, 0.0);
 }
 
-TEST(NcclLog, InPlaceAloneLeavesABlank) {
+TEST(NcclLog, OnlyInPlaceTimesLeaveABlank) {
   const cost::MeasuredTable table =
       one(kHead + "     1048576        262144     float     sum      -1" + std::string(32, ' ') +
           "   101.00   10.38   15.57      0\n");
@@ -504,7 +504,7 @@ TEST(NcclLog, ExponentsInTimes) {
   EXPECT_NEAR(*table.rows.at(0).out_of_place, 12, 1e-9);
 }
 
-TEST(NcclLog, WhatIsSaidIsCheckedAgainstTheColumns) {
+TEST(NcclLog, StatedSettingsAreCheckedAgainstTheColumns) {
   // The name of the file says one thing, the columns another.
   const cost::MeasuredTable table =
       one(kHead + " 1048576 65536 float none -1 100.00 10.49 7.87 0 101.00 10.38 7.79 0\n",
@@ -531,7 +531,7 @@ TEST(NcclLog, TheCallerKnowsBetter) {
   EXPECT_THROW(cost::set_shape(table, 0, 4), InputError);
 }
 
-TEST(NcclLog, WithoutATableTheErrorSaysWhatWasLookedFor) {
+TEST(NcclLog, WithoutATableTheErrorNamesTheSearchedForms) {
   for (const std::string& text : std::vector<std::string>{
            "", "hello\n", kDevices + kHead + kEnd, "{}", R"({"results": 3})", R"({"results": []})",
            "{ not json", std::string(1, '\0'), kHead + "  1048576  262144  float  sum  -1\n"}) {

@@ -34,7 +34,7 @@ TEST(Prior, IsWhatTheLogsSay) {
 
 // On a network of which nothing was seen, the mean size of log(true / said) falls by a fifth, and
 // most of every kind lies inside.
-TEST(Prior, HoldsForNetworksThatWereLeftOut) {
+TEST(Prior, PredictsNetworksThatWereLeftOut) {
   double before = 0, rows = 0;
   for (const PriorUnit& unit : prior_units(kList)) {
     for (const auto& errors : unit.rows) {

@@ -195,7 +195,7 @@ TEST(StepFit, RowsWithoutOverlapSayNothingOfIt) {
 }
 
 // The prior is skewed, and so is what it leaves: a sixth of what is assumed, or twice.
-TEST(StepFit, WhatNoRowTellsKeepsTheEndsOfItsPrior) {
+TEST(StepFit, ParametersWithoutRowsKeepTheirPriors) {
   const StepFit fit = fit_of_rows_without_overlap();
   const OverlapPrior prior = overlap_prior(Library::kNccl, true);
   const StepFigure& slowdown = fit.figures.front();
@@ -231,7 +231,7 @@ TEST(StepFit, ChoosesRows) {
   EXPECT_THROW(fitted({}), InputError);
 }
 
-TEST(StepFit, RowsMayStandAtSweepPoints) {
+TEST(StepFit, RowsMayBeAtSweepPoints) {
   test::Dice dice(13);
   Json root = job(dice, "nccl", 2);
   root["sweep"] = {{"cluster.nodes", {2, 4}}};

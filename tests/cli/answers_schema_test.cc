@@ -105,13 +105,13 @@ Commands asked_commands() {
             "--repeats", "1"}}};
 }
 
-TEST(AnswersSchema, HoldsForEveryVerb) {
+TEST(AnswersSchema, AcceptsEveryVerb) {
   for (const auto& [definition, words] : asked_commands()) {
     EXPECT_EQ(errors(definition, test::syncline_json(words)), "") << testing::PrintToString(words);
   }
 }
 
-TEST(AnswersSchema, HoldsForKernels) {
+TEST(AnswersSchema, AcceptsKernels) {
   test::Scratch scratch;
   const std::string measured = scratch.path("gpu.json");
   test::write_text(measured, R"({"format": "syncline gpu-check 1", "rehearsal": false,
@@ -123,7 +123,7 @@ TEST(AnswersSchema, HoldsForKernels) {
   EXPECT_EQ(errors("calibrate_kernels", said), "");
 }
 
-TEST(AnswersSchema, HoldsForLinks) {
+TEST(AnswersSchema, AcceptsLinks) {
   measure::Validation measured;
   measured.samples = {{"all_reduce", 1024, 0.5, 0.25}};
   const Json cluster = Json::object();

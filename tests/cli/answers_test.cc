@@ -39,7 +39,7 @@ class Answers : public testing::Test {
   std::string file_ = scratch_.path("scenario.json");
 };
 
-TEST_F(Answers, WarningsStandInEveryForm) {
+TEST_F(Answers, WarningsAreInEveryForm) {
   for (const char* verb : {"run", "check", "explain", "tune"}) {
     const bool brief = verb == std::string("run") || verb == std::string("tune");
     EXPECT_TRUE(test::says(printed(verb, "table"), brief ? "2 notes and details: --verbose."
@@ -94,7 +94,7 @@ TEST_F(Answers, WarningsOfOneStrategyAreItsOwn) {
   }
 }
 
-TEST_F(Answers, EmitTellsThemBesideTheConfiguration) {
+TEST_F(Answers, EmitPrintsThemNextToTheConfiguration) {
   const auto ran = test::syncline_run({"emit", file_, "--strategy", "ddp", "--dialect", "pytorch"});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_TRUE(Json::accept(ran.out)) << ran.out;
@@ -104,7 +104,7 @@ TEST_F(Answers, EmitTellsThemBesideTheConfiguration) {
 
 // With an old torch one bucket takes a variable of the module's, which is no argument: whoever is
 // given such a configuration is told, by either verb.
-TEST_F(Answers, WhatIsNoArgumentIsSaidWithTheConfiguration) {
+TEST_F(Answers, SettingsThatAreNoArgumentsArePrintedWithTheConfiguration) {
   Json scenario = Json::parse(kScenario);
   scenario["workload"]["torch"] = "1.13";
   scenario["cluster"]["inter"]["latency_us"] = 20000;  // nobody would send two
@@ -142,7 +142,7 @@ TEST_F(Answers, ThePythonFileComesWithItsUse) {
   }
 }
 
-TEST_F(Answers, CheckSaysWhatTheScenarioHolds) {
+TEST_F(Answers, CheckSaysWhatTheScenarioContains) {
   const Json object = json("check");
   EXPECT_EQ(object.at("verb"), "check");
   EXPECT_EQ(object.at("scenario"), "small");

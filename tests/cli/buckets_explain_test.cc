@@ -20,7 +20,7 @@ Json buckets_of(const std::string& strategy) {
   return test::syncline_json({"buckets", kFusionCounts, "--strategy", strategy}).at("buckets");
 }
 
-TEST(Buckets, HoldEveryGradientOnceWithItsBytes) {
+TEST(Buckets, ContainEveryGradientOnceWithItsBytes) {
   for (const char* strategy : {"unfused", "16 MiB", "32 MiB"}) {
     std::size_t tensors = 0;
     std::int64_t bytes = 0;
@@ -36,7 +36,7 @@ TEST(Buckets, HoldEveryGradientOnceWithItsBytes) {
   }
 }
 
-TEST(Buckets, OfSixteenMebibytesAreSix) {
+TEST(Buckets, Of16MiBAreSix) {
   const Json buckets = buckets_of("16 MiB");
   ASSERT_EQ(buckets.size(), 6U);
   EXPECT_EQ(buckets[0].at("tensors").front(), "fc_0.b_0");

@@ -155,7 +155,7 @@ TEST(CalibrateVerb, WritesAClusterAndAPictureThatDoNotChange) {
   EXPECT_EQ(text_of(picture).rfind("<svg", 0), 0u);
 }
 
-TEST(CalibrateVerb, TakesTheCountsFromTheNameWhereTheLogDoesNotSay) {
+TEST(CalibrateVerb, TakesTheCountsFromTheNameIfTheLogHasNone) {
   const std::string bare = written("bare.txt",
                                    "# size count type redop root time algbw busbw #wrong time "
                                    "algbw busbw #wrong\n"
@@ -252,7 +252,7 @@ TEST(Calibrate, ALineRateInGigabytesIsUncertain) {
   EXPECT_EQ(calibrate_logs({log, "--line-rate", "400"}).out.find("Doubtful"), std::string::npos);
 }
 
-TEST(Calibrate, CountsBehindAnAtNeedBothNumbers) {
+TEST(Calibrate, CountsAfterAnAtNeedBothNumbers) {
   EXPECT_TRUE(test::refused(calibrate_logs({kPcie + "@16"}), "expected " + kPcie + "@NODESxGPUS"));
 }
 
@@ -326,7 +326,7 @@ TEST(CalibrateOldForm, AnswersTheSameAndNamesTheVerb) {
   }
 }
 
-TEST(CalibrateOldForm, WhatDidNotGoTogetherIsStillRefused) {
+TEST(CalibrateOldForm, IncompatibleOptionsAreStillRefused) {
   for (const auto& [words, why] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--rows", "1"}, "--rows"},
            {{kPcie, "--steps", "x.json"}, "not expected"},

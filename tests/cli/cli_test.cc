@@ -133,7 +133,7 @@ TEST_F(Cli, MistakesOnTheCommandLineExitWithTwo) {
   }
 }
 
-TEST_F(Cli, AMisspeltVerbIsToldTheNearest) {
+TEST_F(Cli, AMisspeltVerbNamesTheNearest) {
   expect_wrong_input(run({"tnue", "x.json"}), "unknown command 'tnue' (did you mean 'tune'?)");
   expect_wrong_input(run({"frobnicate"}), "commands: init, run, tune, ");
   expect_wrong_input(run({"check"}), "syncline check --help");
@@ -150,7 +150,7 @@ TEST_F(Cli, AMissingFileIsNamed) {
   }
 }
 
-TEST_F(Cli, WrongScenariosAreToldInOneLine) {
+TEST_F(Cli, WrongScenariosAreRefusedInOneLine) {
   expect_wrong_input(run({"run", scratch_.folder()}), "is a folder");
   expect_wrong_input(run({"run", written("empty.json", "")}), "empty file");
   expect_wrong_input(run({"check", written("cut.json", R"({"name": )")}),
@@ -450,7 +450,7 @@ TEST_F(Cli, PlanSuggestsTheNearestStrategy) {
   EXPECT_TRUE(test::says(ran.err, "it has 'plain', 'fused'"));
 }
 
-TEST_F(Cli, CheckTellsWhatTheScenarioHolds) {
+TEST_F(Cli, CheckShowsTheScenariosContents) {
   const std::string scenario = written(small_scenario());
   const Ran ran = run({"check", scenario});
   EXPECT_EQ(ran.code, 0) << ran.err;
@@ -533,7 +533,7 @@ TEST_F(Cli, RowsOfCsvComeWhileOthersAreEvaluated) {
 }
 
 // Whoever reads the first rows alone, as `head` does, ends the run.
-TEST_F(Cli, ARunWhoseReaderHasGoneEnds) {
+TEST_F(Cli, ARunEndsWhenItsReaderHasGone) {
   const std::string scenario = written(long_scenario(2000, 16));
   const Ran ran =
       test::shell("{ '" SYNCLINE_BINARY "' run '" + scenario + "' --executor sim --format csv 2>'" +

@@ -44,6 +44,9 @@ TEST(Messages, MistakesOnTheCommandLineAreMet) {
   };
   const Row rows[] = {
       {{kFirst}, "did you mean 'syncline run "},
+      {{"run"}, "syncline: FILE is missing; see syncline run --help"},
+      {{"compare"}, "COMMANDS is missing"},
+      {{"lab", "true"}, "--rate is missing"},
       {{"base.json"},
        "'base.json' is a file, not a command: did you mean 'syncline run base.json'?"},
       {{"import", kFirst}, "first.json: a scenario, nothing to import: `syncline run "},
@@ -233,7 +236,7 @@ TEST(ScenarioOption, TuneStartsFromAStrategy) {
   EXPECT_TRUE(test::says(ran, "baseline: one by one", "Not varied from 'one by one'"));
 }
 
-TEST(ScenarioOption, AllMistakesAreToldAtOnce) {
+TEST(ScenarioOption, AllMistakesAreReportedAtOnce) {
   const auto ran = syncline_run({"check", kFirst, "--set", "seed=-1", "--set", "name=3", "--set",
                                  "cluster.inter.bandwidth_gbps=-1"});
   EXPECT_EQ(ran.code, 2);

@@ -81,7 +81,7 @@ TEST(Compare, RunsTheCommandsInTurns) {
   EXPECT_EQ(json.at("rows").size(), 3u);
 }
 
-TEST(Compare, TheVerdictStandsFirst) {
+TEST(Compare, TheVerdictIsFirst) {
   const auto ran = compared("echo step time: 20 ms", "echo step time: 10 ms", {"--rounds", "2"});
   EXPECT_TRUE(test::says(ran.out, "The second is faster: 2"));
   const auto same = compared("echo step time: 20 ms", "echo step time: 20 ms", {"--rounds", "2"});
@@ -90,7 +90,7 @@ TEST(Compare, TheVerdictStandsFirst) {
   EXPECT_TRUE(test::says(whole.out, "its output names no step times"));
 }
 
-TEST(Compare, FailuresAreToldWithTheirOutput) {
+TEST(Compare, FailuresAreReportedWithTheirOutput) {
   const auto failed = compared("true", "echo out of memory; exit 7");
   EXPECT_EQ(failed.code, 3);
   EXPECT_TRUE(test::says(failed.err, "ended with 7", "out of memory"));

@@ -44,7 +44,7 @@ TEST(GpuHour, SaysThatThereIsNoGpu) {
 }
 
 // A part that fails is told in a line; the others are done, and what was predicted is there.
-TEST(GpuHour, GoesOnBehindAPartThatFails) {
+TEST(GpuHour, GoesOnAfterAPartThatFails) {
   const Scratch scratch;
   write_script(scratch.path("nvidia-smi"), "echo NVIDIA H200");
   write_script(scratch.path("gpu_check"),
@@ -63,7 +63,7 @@ TEST(GpuHour, GoesOnBehindAPartThatFails) {
   EXPECT_GT(nlohmann::json::parse(predicted).size(), 15U);
 }
 
-TEST(GpuHour, IsDoneWhereAllPartsAre) {
+TEST(GpuHour, IsDoneWhenAllPartsAre) {
   const Scratch scratch;
   write_script(scratch.path("nvidia-smi"), "echo NVIDIA H200");
   write_script(scratch.path("gpu_check"), "echo '2 cases, 0 failed'");

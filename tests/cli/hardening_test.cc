@@ -82,7 +82,7 @@ TEST_F(Hardening, OutOfMemoryIsAFailingMachine) {
   expect_told(ran, 3, "out of memory");
 }
 
-TEST_F(Hardening, AnAnswerIsNotLostWithAFileBesideIt) {
+TEST_F(Hardening, AnAnswerIsPrintedEvenIfAFileFails) {
   for (const Words& arguments : {Words{"run", kFirst, "--trace", "/dev/full"},
                                  {"tune", kFirst, "--budget", "20", "--svg", "/dev/full"},
                                  {"calibrate", "logs", kLog, "-o", "/dev/full"}}) {
@@ -92,7 +92,7 @@ TEST_F(Hardening, AnAnswerIsNotLostWithAFileBesideIt) {
   }
 }
 
-TEST_F(Hardening, WhatCannotBeWrittenIsKnownBeforeTheWork) {
+TEST_F(Hardening, AnUnwritableFileIsReportedBeforeTheWork) {
   for (const Words& arguments : {Words{"run", kFirst, "--trace"},
                                  {"tune", kFirst, "--svg"},
                                  {"tune", kFirst, "--csv"},
@@ -138,7 +138,7 @@ TEST_F(Hardening, NoOutputReplacesAnInput) {
   EXPECT_FALSE(fs::exists(path("x")));
 }
 
-TEST_F(Hardening, WhatIsNoFileIsWrittenInto) {
+TEST_F(Hardening, SpecialFilesAreWrittenInto) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   const int reader = ::open(path("pipe").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
   EXPECT_EQ(syncline_run({"tune", kFirst, "--budget", "20", "--csv", path("pipe")}).code, 0);
@@ -251,7 +251,7 @@ TEST_F(Hardening, AFileThatIsTooLargeIsKnownByItsSize) {
   expect_told(syncline_run({"calibrate", "logs", path("zeros")}), 2, "expected at most 64 MiB");
 }
 
-TEST_F(Hardening, WhatIsNoTextIsNotPrintedAsItIs) {
+TEST_F(Hardening, ControlCharactersAreNotPrintedAsTheyAre) {
   write_text(path("curves.csv"), "strategy,step,loss\na,\xff\xfe,1\n");
   const Ran ran = syncline_run({"tune", kFirst, "--objective", "time_to_loss", "--target", "1",
                                 "--curves", path("curves.csv")});
@@ -272,7 +272,7 @@ TEST_F(Hardening, APathIsCutAndTheReasonStays) {
   }
 }
 
-TEST_F(Hardening, WhatIsEchoedIsCut) {
+TEST_F(Hardening, EchoedInputIsShortened) {
   const std::string big(100000, 'k');
   auto root = nlohmann::ordered_json::parse(text_of(kFirst));
   root[big] = 1;

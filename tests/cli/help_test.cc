@@ -30,7 +30,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST(Help, OfEachVerbFitsOneScreen) {
+TEST(Help, EachVerbsHelpFitsOneScreen) {
   for (const auto& verb : test::verbs_in_help()) {
     const std::string help = test::syncline_out(test::with_verb(verb, {"--help"}));
     EXPECT_TRUE(test::says(help, verb));
@@ -46,7 +46,7 @@ TEST(Help, NoLineOfAllOptionsIsWiderThanAScreen) {
   }
 }
 
-TEST(Help, OfTheProgramGroupsTheVerbs) {
+TEST(Help, TheProgramsHelpGroupsTheVerbs) {
   const std::string help = syncline_run({"--help"}).out;
   std::size_t last = 0;
   for (const char* group : {"\nAsk (", "\nMeasure (", "\nApply (", "\nLook up:"}) {
@@ -201,7 +201,7 @@ TEST(Completion, BashOffersTheWordsThatAnOptionTakes) {
   EXPECT_GT(options_with_words, 10);
 }
 
-TEST(Completion, WhereAFileIsMeantBashIsLeftToItsOwn) {
+TEST(Completion, FilesAreLeftToBash) {
   EXPECT_EQ(Bash().offers({"syncline", "run", ""}), WordSet{});
   EXPECT_EQ(Bash().offers({"syncline", "run", "--html", ""}), WordSet{});
   EXPECT_EQ(Bash().offers({"syncline", "calibrate", "logs", ""}), WordSet{});

@@ -31,7 +31,7 @@ TEST(Init, WritesAScenarioThatRunsAndTunes) {
 }
 
 // Without a file the scenario is all that stdout has.
-TEST(Init, PrintsTheScenarioAlone) {
+TEST(Init, PrintsOnlyTheScenario) {
   const auto made = test::syncline_run({"init", "resnet50", "--node", "g4dn.12xlarge"});
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_TRUE(made.out.starts_with("{\n"));
@@ -78,7 +78,7 @@ TEST(Init, FlagsAndOptionsAreALayout) {
 }
 
 // Flags behind a script are added to its own, with a model ahead of it or without.
-TEST(Init, FlagsBehindAScript) {
+TEST(Init, ReadsFlagsAfterAScript) {
   const test::Scratch scratch;
   const std::string script = scratch.path("run.sh"), file = scratch.path("job.json");
   test::write_text(script,

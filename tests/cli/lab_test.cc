@@ -363,7 +363,7 @@ TEST_F(LabVerb, EndsAsItsRanksEnd) {
   expect_nothing_left(2, before);
 }
 
-TEST_F(LabVerb, EndsWhereAllItsRanksAreStopped) {
+TEST_F(LabVerb, EndsWhenAllItsRanksAreStopped) {
   const auto before = interfaces();
   Lab lab({"--ranks", "2", "--rate", "1gbit", "--patience", "0.3", "--", "sh", "-c",
            lingering() + "kill -STOP $$; : " + mark()});
@@ -460,8 +460,8 @@ TEST(LabOptionsOfTheVerb, WrongOnesEndInOneLineAndCodeTwo) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong{
       {{"--ranks", "0", "--rate", "1gbit", "--", "true"}, "--ranks: found 0"},
       {{"--ranks", "2", "--rate", "1", "--", "true"}, "--rate: found '1'"},
-      {{"--ranks", "2", "--", "true"}, "--rate is required"},
-      {{"--ranks", "2", "--rate", "1gbit"}, "command is required"},
+      {{"--ranks", "2", "--", "true"}, "--rate is missing"},
+      {{"--ranks", "2", "--rate", "1gbit"}, "COMMAND is missing"},
       {{"--ranks", "4", "--groups", "3", "--rate", "1gbit", "--", "true"}, "--groups: found 3"},
       {{"--ranks", "4", "--groups", "2", "--rate", "1gbit", "--", "true"}, "--uplink: missing"},
       {{"--rate", "1gbit", "--cut", "2@1", "--", "true"}, "--cut: found rank 2"},

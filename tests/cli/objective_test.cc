@@ -76,7 +76,7 @@ TEST(ObjectiveOption, RanksByTheTimeToTheTarget) {
   EXPECT_EQ(json.at("no_curve"), Json::array({"untrained"}));
 }
 
-TEST(ObjectiveOption, IsSaidInWordsToo) {
+TEST(ObjectiveOption, IsPrintedInWordsToo) {
   const Said said = say(asked("run"));
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_TRUE(test::says(said.out, "'rare' is first at an accuracy of 0.9", "it is faster below",
@@ -103,7 +103,7 @@ TEST(ObjectiveOption, NotesOfTheScenarioReachTheAnswer) {
   }
 }
 
-TEST(ObjectiveOption, StandsBesideWhatWasMeasured) {
+TEST(ObjectiveOption, IsPrintedNextToMeasurements) {
   const Said said = say(asked("run", {"--measured", curves("seconds", 0.03)}));
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_TRUE(test::says(said.out, "measured", "by the clock 'dense' was first"));

@@ -97,7 +97,7 @@ TEST(CliParts, UnderMpirun) {
   EXPECT_EQ(sorted_lines(ran.out), sorted_lines(shell(program(kSwept)).out));
 }
 
-TEST(CliParts, MistakesAreSaid) {
+TEST(CliParts, MistakesAreReported) {
   const std::string alone = "env -u OMPI_COMM_WORLD_RANK -u SLURM_ARRAY_TASK_ID ";
   for (const auto& [words, said] : std::vector<std::pair<std::string, std::string>>{
            {"--part 0/3", "'0/3', expected I/N"},
@@ -207,7 +207,7 @@ TEST_F(TraceOf, ARankThatIsNotAmongTheFirstIsSimulatedItself) {
   }
 }
 
-TEST_F(TraceOf, WhatIsNotThereIsRefusedWithWhatIs) {
+TEST_F(TraceOf, UnknownPartsAreRefusedWithTheKnownOnes) {
   const auto refused = [&](const std::string& word) {
     const test::Ran ran =
         run(kTracedScenario, {"--trace", scratch_.path("t.json"), "--trace-of", word});

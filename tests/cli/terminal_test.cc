@@ -165,7 +165,7 @@ TEST(Terminal, TheStepAndTheGainStayLongest) {
   EXPECT_TRUE(test::says(out, "exposed", "60.63 ms  58.3 to 64.0 ms"));
 }
 
-TEST(Terminal, TheWinnerStandsOut) {
+TEST(Terminal, TheWinnerIsHighlighted) {
   const std::string out = run_on_terminal({"run", kFirst}, 120).out;
   EXPECT_TRUE(std::regex_search(out, std::regex("\033\\[1;32m *25  sparse[^\n]*\033\\[0m\n")))
       << out;
@@ -277,7 +277,7 @@ TEST(Progress, TimeLeftIsByTheLaterHalf) {
             "syncline run: 7 of 100000, about 100 s left\n");
 }
 
-TEST(Progress, OfAMinuteNothingIsSaid) { EXPECT_EQ(told_of(500), ""); }
+TEST(Progress, IsSilentInTheFirstMinute) { EXPECT_EQ(told_of(500), ""); }
 
 }  // namespace
 }  // namespace syncline::cli

@@ -129,7 +129,7 @@ TEST(CliTuneLive, InterruptedItSaysHowToGoOn) {
   EXPECT_TRUE(std::regex_search(ran.out, sentence)) << ran.out;
 }
 
-TEST(CliTuneLive, WrongInputIsTold) {
+TEST(CliTuneLive, WrongInputIsRefused) {
   const Scratch scratch;
   const std::string scenario = scenario_in(scratch);
   const auto refused = [&](const std::string& command, const std::string& part) {

@@ -75,7 +75,7 @@ TEST(Tune, LayoutsThatAFrameworkCannotSayAreRankedAllTheSame) {
   EXPECT_TRUE(test::says(unsaid, "is the best found", "cannot be expressed in pytorch"));
 }
 
-TEST(Tune, SaysBelowWhichBandwidthDgcPays) {
+TEST(Tune, SaysBelowWhichBandwidthDgcIsFaster) {
   const auto here = tune(scenario_file("published/dgc_fasterrcnn.json") + " --verbose");
   ASSERT_EQ(here.code, 0) << here.out;
   std::smatch found;
@@ -94,7 +94,7 @@ TEST(Tune, SaysBelowWhichBandwidthDgcPays) {
   EXPECT_TRUE(test::says(at(even * 1.01).out, "'dgc' is slower here"));
 }
 
-TEST(Tune, ShowsThroughputByPeriodBesideThePublishedAccuracy) {
+TEST(Tune, ShowsThroughputByPeriodNextToThePublishedAccuracy) {
   const std::string printed =
       tuned(scenario_file("published/localsgd_resnet50.json") + "--budget 20 --format markdown");
   EXPECT_TRUE(test::says(printed, "accuracy (published)", "0.7429",
@@ -141,7 +141,7 @@ TEST(Tune, SearchesByDefaultAndSaysSo) {
   EXPECT_LT(answer["step_time_s"], 0.07);
 }
 
-TEST(Tune, WrongInputIsToldWithItsPlace) {
+TEST(Tune, WrongInputIsRefusedWithItsPlace) {
   const auto printed = tune(scenario_file("first.json") + "--set cluster.nodez.x=3");
   EXPECT_EQ(printed.code, 2);
   EXPECT_TRUE(test::says(printed.out, "did you mean 'nodes'"));
@@ -150,7 +150,7 @@ TEST(Tune, WrongInputIsToldWithItsPlace) {
 }
 
 // Of a job that is known by its step times, the first sentence answers what was asked.
-TEST(Tune, StepTimesAreToldFirstWhetherItIsTheNetwork) {
+TEST(Tune, StepTimesAreFirstTestedForTheNetwork) {
   const test::Scratch scratch;
   const std::string job = scratch.path("job.json");
   for (const auto& [four, answer] : std::vector<std::pair<std::string, std::string>>{

@@ -183,7 +183,7 @@ TEST_F(LiveVerbs, WithoutRanksItSaysWhatToDo) {
   EXPECT_TRUE(test::says(ran.err, "mpirun"));
 }
 
-TEST_F(LiveVerbs, AsManyRanksAsTheScenarioHas) {
+TEST_F(LiveVerbs, TheScenariosNumberOfRanksIsRequired) {
   expect_end(syncline_run(validation(scenario(2), 3) + Words{"--ranks", "3"}), 2,
              "are 2 ranks, but 3 were started");
 }
@@ -196,7 +196,7 @@ struct Blow {
 
 class ARankIsStruck : public LiveVerbs, public testing::WithParamInterface<Blow> {};
 
-TEST_P(ARankIsStruck, AndIsNamedInOneLine) {
+TEST_P(ARankIsStruck, IsNamedInOneLine) {
   const Blow blow = GetParam();
   const int timeout = blow.signal == SIGSTOP ? 2 : 60;
   Program job(syncline_words(validation(scenario(3), 10000, timeout) + Words{"--ranks", "3"}));

@@ -129,7 +129,7 @@ TEST(VerbsAgree, AShardedBucketIsSeveralCollectives) {
 }
 
 // Buckets that are merged by what the network costs hang on what other jobs leave of it.
-TEST(VerbsAgree, BesideOtherJobs) {
+TEST(VerbsAgree, OnASharedFabric) {
   Json scenario = Json::parse(R"({
     "name": "beside another",
     "workload": {"name": "layers", "forward_ms": 6, "tensors": []},

@@ -448,7 +448,7 @@ TEST(Costs, AreTheTextbooks) {
 
 // A message costs a latency and its bytes: between two ranks nothing is passed on, so that no
 // payload pays for more than a way there and, of an all-reduce, back.
-TEST(Costs, OneHopPaysItsLatencyOnce) {
+TEST(Costs, OneHopTakesItsLatencyOnce) {
   for (const Algorithm& algorithm : algorithms()) {
     for (const Kind kind : {Kind::kAllReduce, Kind::kReduceScatter, Kind::kAllGather, Kind::kReduce,
                             Kind::kBroadcast}) {
@@ -514,13 +514,15 @@ TEST(Rules, AreSeenWhenBroken) {
   EXPECT_TRUE(broken({{0, 1, {4, 4}, true}}));
 }
 
-TEST(Rules, TransfersReadWhatStoodBeforeTheRound) {
+TEST(Rules, TransfersReadValuesFromBeforeTheRound) {
   const Schedule swap = {{{0, 1, {0, 1}, false}, {1, 0, {0, 1}, false}}};
   EXPECT_EQ(apply_schedule(swap, Payloads{{1}, {2}}), (Payloads{{2}, {1}}));
 }
 
 // A table of two rows of one name would answer with the first.
-TEST(Algorithms, OfOneNameAreRefused) { EXPECT_THROW(hand_in(ring_algorithm()), InternalError); }
+TEST(Algorithms, AreRefusedIfNamesRepeat) {
+  EXPECT_THROW(hand_in(ring_algorithm()), InternalError);
+}
 
 }  // namespace
 }  // namespace syncline::collective

@@ -74,7 +74,7 @@ TEST(LastEnds, DoNotDependOnWhatWasAskedBefore) {
 }
 
 // No straight pieces: each payload is walked.
-TEST(LastEnds, OfWhatIsNotConvexAreWalked) {
+TEST(LastEnds, AreWalkedIfTimesAreNotConvex) {
   LastEnds ends;
   const auto root = [](double bytes) { return StageEnd{std::sqrt(bytes), std::sqrt(bytes) / 2}; };
   for (const double bytes : {1.0, 1.5, 1.999, 1000.0, 1e9}) {
@@ -83,7 +83,7 @@ TEST(LastEnds, OfWhatIsNotConvexAreWalked) {
 }
 
 // The example of critical_path.cc: messages of 10 KB at 10 GB/s inside a node, at 5 GB/s across.
-TEST(StageEnds, OfThreeRoundsOfARingByHand) {
+TEST(StageEnds, ThreeRoundsOfARingByHand) {
   Cluster cluster = two_tier_cluster(2, 2);
   cluster.tiers[0].latency = 1e-6;
   cluster.tiers[0].bandwidth = 10e9;
@@ -116,7 +116,7 @@ TEST(CostCache, QuickTimesAreTheTimesButForRounding) {
   }
 }
 
-TEST(CostCache, QuickTimesAreTheCostModelsWhereThereIsOne) {
+TEST(CostCache, QuickTimesAreTheCostModelsIfThereIsOne) {
   Cluster cluster = two_tier_cluster(4, 8);
   cluster.collective_overhead = 3e-6;
   cluster.cost_model = [](const Collective& asked) {

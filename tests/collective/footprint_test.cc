@@ -69,7 +69,7 @@ void expect_same_latencies(const CollectiveCost& cost, const Collective& collect
   }
 }
 
-TEST(Footprint, CostsAreThoseOfEveryEdgeByItself) {
+TEST(Footprint, CostsAreThoseOfSingleEdges) {
   RandomCollectives random(1);
   for (int i = 0; i < 300; ++i) {
     const Cluster cluster = random.cluster(12, 8);
@@ -107,7 +107,7 @@ TEST(Footprint, LongRingsAreAsIfEveryRoundWasGoneThrough) {
 }
 
 // Links that are all slower or faster alike share what was worked out: the same costs.
-TEST(Footprint, ShiftedLinksCostWhatTheyCostByThemselves) {
+TEST(Footprint, ShiftedLinksCostTheSameOnTheirOwn) {
   RandomCollectives random(7);
   for (int i = 0; i < 200; ++i) {
     const Cluster cluster = random.cluster(12, 8);
@@ -198,7 +198,7 @@ TEST(Footprint, JointKindsAreAllPairsThatSomeLinkIs) {
 }
 
 // The example of footprint.h.
-TEST(Footprint, OfARingOverNodesOfTwoByHand) {
+TEST(Footprint, ARingOverNodesOfTwoByHand) {
   for (const int nodes : {8, 1024}) {
     const Network network(two_tier_cluster(nodes, 2));
     const Groups world = world_group(2 * nodes);

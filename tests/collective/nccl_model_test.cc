@@ -158,7 +158,7 @@ TEST(NcclModel, APrintedTimeOfNcclItself) {
   EXPECT_NEAR(choice.time / kMicrosecond, 25.214764, 1e-5);
 }
 
-TEST(NcclModel, WhatIsNotOfferedHasNoTime) {
+TEST(NcclModel, UnsupportedChoicesHaveNoTime) {
   const NcclTopology t = cases().at("pcie_1x4_gen3");
   const auto table = nccl_table(t, CollectiveKind::kAllReduce);
   EXPECT_FALSE(nccl_time(t, table, CollectiveKind::kAllReduce,
@@ -168,7 +168,7 @@ TEST(NcclModel, WhatIsNotOfferedHasNoTime) {
 }
 
 // A Reduce costs what a Broadcast does; a slower NIC never makes anything faster.
-TEST(NcclModel, WhatIsTrueOfEveryTopology) {
+TEST(NcclModel, SlowerNicsMakeNoTopologyFaster) {
   for (const auto& [name, t] : cases()) {
     const auto broadcast = nccl_table(t, CollectiveKind::kBroadcast);
     const auto reduce = nccl_table(t, CollectiveKind::kReduce);

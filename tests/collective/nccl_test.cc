@@ -282,7 +282,7 @@ TEST(NcclCostModel, FollowsTheLatency) {
 
 // What goes from node to node in a chain pays each way in full; a pair is a send between stages.
 // Beside the latency it takes what the wire needs at least.
-TEST(NcclCostModel, AChainPaysTheLatencyOfEachHop) {
+TEST(NcclCostModel, AChainTakesTheLatencyOfEachHop) {
   constexpr auto kReduce = CollectiveKind::kReduce;
   constexpr auto kBroadcast = CollectiveKind::kBroadcast;
   for (Cluster cluster : networks()) {
@@ -401,7 +401,7 @@ TEST(NcclCostModel, NeverTakesLongerWithMoreEfficiency) {
 
 // Links that were measured take what they take; what collectives cost beside them is not known any
 // better.
-TEST(NcclCostModel, AMeasuredBandwidthIsTakenAsItIs) {
+TEST(NcclCostModel, AMeasuredBandwidthIsNotScaled) {
   Cluster cluster = two_tier_cluster(1, 2);
   cluster.device.name = "H100";
   cluster.tiers[0].bandwidth = 20 * kGigabytePerSecond;
@@ -453,7 +453,7 @@ TEST(NcclTopology, SayingTheGuessChangesNothing) {
 }
 
 // A rate that is half of the guess halves what channels carry; more than the ports carry is none.
-TEST(NcclCostModel, ChannelsThatAreSaidToBeSlowerTakeLonger) {
+TEST(NcclCostModel, SlowerChannelsTakeLonger) {
   const Cluster cluster = nodes_of_eight(4, 150, 100, 1, "V100");
   const NcclTopology t = nccl_topology(cluster, world_group(32));
   const Seconds guessed = likely(cluster, kAllReduce, kGiB);

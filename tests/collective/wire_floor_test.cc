@@ -67,7 +67,7 @@ TEST(WireFloor, SwitchesAndCaps) {
   EXPECT_DOUBLE_EQ(floor_of(cluster, Kind::kAllReduce, world_group(4), 1e9), 1e9 / 0.75e9);
 }
 
-TEST(WireFloor, WhatNcclsAlgorithmsMove) {
+TEST(WireFloor, CountsTheBytesOfNcclsAlgorithms) {
   const Cluster cluster = two_tier_cluster(2, 8);
   Collective collective{Kind::kAllReduce, find_algorithm("ring"), world_group(16), 250000000, 4, 0,
                         NcclPick{}};
@@ -107,7 +107,7 @@ TEST(WireFloor, NcclHasAHandfulOfFlows) {
 }
 
 // Lower caps never make anything faster, whatever stands on the other levels.
-TEST(WireFloor, NothingIsFasterBehindACap) {
+TEST(WireFloor, NoPortIsFasterThanItsCap) {
   for (const int gpus : {1, 3, 8}) {
     for (const auto kind : kAllCollectiveKinds) {
       for (const auto& groups : {world_group(6 * gpus), shard_groups(6 * gpus, 2 * gpus)}) {

@@ -44,7 +44,7 @@ TEST(Blocks, WholeNumbersAreExact) {
 
 // E4M3 by its definition (Micikevicius et al. 2022): exponents from -6 to 8, three bits, 448 at
 // most; subnormals in steps of 2^-9. E5M2: from -14 to 15, two bits, 57344.
-TEST(Blocks, EightBitFloatsHoldWhatTheirDefinitionSays) {
+TEST(Blocks, EightBitFloatsHaveTheValuesOfTheirDefinition) {
   const auto numbers = [](int least, int most, int bits, double largest) {
     std::set<float> all{0};
     for (int e = least; e <= most; ++e) {
@@ -103,7 +103,7 @@ TEST(Blocks, NoErrorIsAboveHalfAStep) {
   }
 }
 
-TEST(Blocks, WhatIsNotFiniteMakesItsBlockSo) {
+TEST(Blocks, OneNonFiniteValueMakesItsBlockNonFinite) {
   for (const Codec& codec : {int8_codec(), int4_codec(), fp8_codec(), fp8_e5m2_codec()}) {
     for (const float odd :
          {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {

@@ -111,7 +111,7 @@ TEST(DgcCodec, AddSumsTheRanksAndLosesNothing) {
   EXPECT_EQ(sum, total);
 }
 
-TEST(DgcCodec, AppliesToLargeDenseFp32Alone) {
+TEST(DgcCodec, AppliesOnlyToLargeDenseFp32) {
   EXPECT_TRUE(dgc().applies(test::tensor_of("a", {16384}), 16384));
   EXPECT_FALSE(dgc().applies(test::tensor_of("a", {16383}), 16384));
   EXPECT_FALSE(dgc().applies(test::tensor_of("a", {20000}, DType::kFp16), 16384));
@@ -192,7 +192,7 @@ TEST(Bf16, KeepsTheRangeAndRoundsTheMantissa) {
 }
 
 // A table of two rows of one name would answer with the first.
-TEST(Codecs, OfOneNameAreRefused) { EXPECT_THROW(hand_in(dgc_codec()), InternalError); }
+TEST(Codecs, AreRefusedIfNamesRepeat) { EXPECT_THROW(hand_in(dgc_codec()), InternalError); }
 
 }  // namespace
 }  // namespace syncline::compress

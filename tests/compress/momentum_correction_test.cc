@@ -26,7 +26,7 @@ TEST(MomentumCorrection, AccumulatesByHand) {
   EXPECT_EQ(nv, (Values{3.5f, 0, 1.75f}));  // v + u' + g
 }
 
-TEST(MomentumCorrection, HoldsWhatWouldNotBeFinite) {
+TEST(MomentumCorrection, SkipsSumsThatWouldNotBeFinite) {
   const float largest = std::numeric_limits<float>::max();
   const Values g{largest, 1, std::nanf("")};
   Values u{0, 0, 5}, v{largest, 1, 6};

@@ -48,7 +48,7 @@ TEST(PowerSgd, WithoutShapesAGradientIsNearlyASquare) {
   EXPECT_TRUE(shapes_known(workload));
 }
 
-TEST(PowerSgd, WhatIsSentAndComputed) {
+TEST(PowerSgd, CountsElementsAndFlops) {
   const std::vector<LowRank> bucket{low_rank_of(tensor_of("w", {100, 50}), of_rank(3), true),
                                     low_rank_of(tensor_of("b", {100}), of_rank(3), true),
                                     low_rank_of(tensor_of("v", {30, 40}), of_rank(3), true)};
@@ -96,7 +96,7 @@ TEST(PowerSgd, ColumnsAreOrthogonalAndSpanTheSame) {
   }
 }
 
-TEST(PowerSgd, WhatOtherColumnsSpanBecomesZeros) {
+TEST(PowerSgd, DependentColumnsBecomeZeros) {
   Values factor{0.3F, 0.9F, 0.1F, 0.3F, 0.7F, 2.1F};
   orthogonalise(factor, 2);
   for (std::size_t i = 0; i < factor.size(); i += 2) EXPECT_EQ(factor[i + 1], 0);
@@ -139,7 +139,7 @@ TEST(PowerSgd, FactorsGiveALowRankMatrixBack) {
 }
 
 // Of a matrix whose last row is cut short the rest counts as zeros.
-TEST(PowerSgd, AMatrixMayEndBehindItsGradient) {
+TEST(PowerSgd, AnIncompleteLastRowEndsWithZeros) {
   const LowRank matrix{7, 2, 4, 1};
   const Values gradient{1, 2, 3, 4, 5, 6, 7};
   Values full = gradient;

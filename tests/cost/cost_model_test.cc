@@ -231,7 +231,7 @@ TEST(Scale, KnowsThatItCannotKnowMoreGpusInANode) {
 
 // The usual case: a log of two nodes, a question about many. The prior of the cost models was
 // chosen with these tables in view: on networks that nobody has seen it will do worse.
-TEST(Scale, OneCountOfTwoNodesToEightTimesAsMany) {
+TEST(Scale, FromTwoNodesToEightTimesTheCount) {
   const auto errors = [](const std::string& from, const std::vector<std::string>& to) {
     std::vector<double> medians;
     for (const auto& table :

@@ -52,7 +52,7 @@ TEST(GroupShape, IsThatOfCountedMembers) {
   }
 }
 
-TEST(GroupShape, OfWorldsBlocksLeadersAndShards) {
+TEST(GroupShape, DescribesWorldsBlocksLeadersAndShards) {
   const GroupShape world = group_shape(collective::world_group(65536), 8);
   EXPECT_EQ(world, (GroupShape{8192, 8, 1}));
   EXPECT_EQ(group_shape(collective::block_groups(65536, 8), 8), (GroupShape{1, 8, 1}));

@@ -67,7 +67,7 @@ TEST(Spread, IsPositiveFiniteAndGrowsWithEveryPart) {
   }
 }
 
-TEST(Spread, OfSizesHasNoJumps) {
+TEST(Spread, HasNoJumpsBetweenSizes) {
   const std::vector<SizeSpread> spreads = {{1024, 0.1}, {4096, 0.02}, {1 << 20, 0.3}};
   EXPECT_DOUBLE_EQ(size_spread(spreads, 4096), 0.02);
   EXPECT_DOUBLE_EQ(size_spread(spreads, 2048), 0.06);
@@ -82,7 +82,7 @@ TEST(Spread, OfSizesHasNoJumps) {
 }
 
 // The noise of a table is found again, whatever it was.
-TEST(Spread, OfATableIsItsNoise) {
+TEST(Spread, IsATablesNoise) {
   for (const double noise : {0.01, 0.03, 0.1}) {
     double sum = 0;
     constexpr int kTables = 8;

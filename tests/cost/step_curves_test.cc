@@ -37,7 +37,7 @@ TEST(StepCurve, IsStraightBetweenPointsFlatBelowAndGoesOnAbove) {
   EXPECT_DOUBLE_EQ(slope_of(curve), 200 / 1e-3);
 }
 
-TEST(StepCostModel, OfALineIsTheClosedForm) {
+TEST(StepCostModel, IsTheClosedFormOnALine) {
   constexpr Seconds kLatency = 2e-5;
   constexpr BytesPerSecond kBandwidth = 1e9;
   for (const int ranks : {2, 3, 4, 8}) {
@@ -105,7 +105,7 @@ TEST(StepCostModel, LeavesWhatWasNotMeasuredToTheLinks) {
 }
 
 // Read from a cluster, the curve costs; the fixed cost comes on top.
-TEST(StepCostModel, StandsInTheClusterFile) {
+TEST(StepCostModel, IsReadFromTheClusterFile) {
   const auto cluster_from = [](const char* steps) {
     const Json json = Json::parse(std::string(R"({"name": "c", "nodes": 2, "gpus_per_node": 1,
       "collective_overhead_us": 7,

@@ -163,7 +163,7 @@ TEST(DeepSpeed, StagesDifferInWhatTheyReduceWhen) {
   EXPECT_TRUE(has_note(plain, "no effect at stage 0"));
 }
 
-TEST(DeepSpeed, DefaultsAreSaid) {
+TEST(DeepSpeed, DefaultsAreNoted) {
   const Workload workload = workload_of({100});
   const Reading reading =
       zero(R"("stage": 2, "allgather_bucket_size": 2e8, "reduce_scatter": true)", workload);
@@ -196,7 +196,7 @@ TEST(DeepSpeed, DefaultsToTheElement) {
 }
 
 // A bucket is of one format of communication, not of one format of gradients.
-TEST(DeepSpeed, FormatsShareBucketsWhereOneIsCommunicated) {
+TEST(DeepSpeed, FormatsShareBucketsIfOneIsCommunicated) {
   Workload workload = workload_of({60, 40, 30});
   workload.tensors[0].dtype = DType::kFp16;
   workload.tensors[2].dtype = DType::kFp16;

@@ -78,7 +78,7 @@ TEST(DocumentedNumbers, ClosingBeforeTheSizeIsRefutedByTheLogs) {
   EXPECT_EQ(count(32), 5U);
 }
 
-TEST(DocumentedNumbers, ALayerAboveTheSizeIsAloneOnlyWhereItBeginsAGroup) {
+TEST(DocumentedNumbers, ALayerAboveTheSizeIsOnItsOwnOnlyIfItBeginsAGroup) {
   Workload workload;
   constexpr std::int64_t kHuge = 20 * kMiB / 4;
   workload.tensors = {tensor_of("a", {kHuge}), tensor_of("b", {10}), tensor_of("c", {kHuge}),

@@ -64,7 +64,7 @@ bool is_removed(const KeyList& list, const std::string& key) {
   return std::ranges::find(list.removed, key) != list.removed.end();
 }
 
-TEST(FrameworkKeys, AreSaidAsTheyAreMarked) {
+TEST(FrameworkKeys, AreReportedAsTheyAreMarked) {
   for (const ReadList& list : read_lists()) {
     const KeyList& known = key_list(list.name);
     ASSERT_GE(known.keys.size(), 5u) << list.name;

@@ -49,7 +49,7 @@ std::string threshold(std::int64_t bytes, const std::string& more = "") {
   return R"({"HOROVOD_FUSION_THRESHOLD": )" + std::to_string(bytes) + more + "}";
 }
 
-TEST(Horovod, NeverExceedsTheThresholdAndSendsLargerOnesAlone) {
+TEST(Horovod, NeverExceedsTheThresholdExceptForOneLargeGradient) {
   const Workload workload = gradients_of({3, 5, 1, 20, 2, 6, 1});
   EXPECT_EQ(packed(threshold(8 * kKiB), workload), (Groups{{0, 1}, {2}, {3}, {4, 5}, {6}}));
   EXPECT_EQ(packed(threshold(0), workload), (Groups{{0}, {1}, {2}, {3}, {4}, {5}, {6}}));
@@ -156,7 +156,7 @@ TEST(Horovod, HalvesHalveWhatIsPacked) {
   EXPECT_EQ(reading.strategy.compression.codec, "fp16");
 }
 
-TEST(Horovod, SparseGradientsAreGatheredAlone) {
+TEST(Horovod, SparseGradientsAreBucketsOfTheirOwn) {
   Workload workload = gradients_of({1, 1});
   workload.tensors.insert(workload.tensors.begin() + 1, sparse_tensor_of("embedding", {100, 4}, 3));
   const Reading reading = kHorovod.read("{}", workload);

@@ -26,7 +26,7 @@ using test::workload_of;
 
 const test::Framework kMegatron{megatron_dialect(), cluster_of(1, 3)};
 
-TEST(Megatron, ABucketClosesOnceItHoldsItsElements) {
+TEST(Megatron, ABucketClosesOnceItHasItsElements) {
   const Workload workload = workload_of({60, 40, 99, 1, 100, 7});
   EXPECT_EQ(
       kMegatron.groups_of(R"({"overlap-grad-reduce": true, "ddp-bucket-size": 100})", workload),
@@ -176,7 +176,7 @@ TEST(Megatron, Bf16IsReducedInFp32UnlessThatIsTurnedOff) {
 
 // A bucket goes when all its parameters are ready in the last micro-batch: that one's backward pass
 // alone hides it.
-TEST(Megatron, ExchangesInTheLastMicroBatch) {
+TEST(Megatron, AllReducesInTheLastMicroBatch) {
   Workload workload = workload_of({60, 40, 99, 1});
   workload.micro_batches = 4;
   for (auto& tensor : workload.tensors) tensor.backward = 1e-3;

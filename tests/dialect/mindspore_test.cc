@@ -195,7 +195,7 @@ TEST(MindSpore, IndexEndsAreInclusive) {
   EXPECT_EQ(counts_of(read_so, resnet50()), (std::vector<int>{20, 15, 126}));
 }
 
-TEST(MindSpore, WhatTravelsTogetherIsNoted) {
+TEST(MindSpore, FusedGradientsAreNoted) {
   struct Row {
     const char* what;
     std::string config;
@@ -300,7 +300,7 @@ TEST(MindSpore, LaterCallsOverwriteAndPrefixesEndAtADot) {
   EXPECT_EQ(groups(R"({"": 0})"), (Groups{{2}, {1}, {0}}));
 }
 
-TEST(MindSpore, SizeSplitsEachIdByItself) {
+TEST(MindSpore, SizeSplitsEachIdOnItsOwn) {
   const Workload workload = parameters_of({65537, 1, 65537, 1, 1});
   const Reading reading = kMindSpore.read(
       R"({"parallel_mode": "data_parallel", "set_comm_fusion": {"p3": 2, "p4": 2},
@@ -309,7 +309,7 @@ TEST(MindSpore, SizeSplitsEachIdByItself) {
   EXPECT_EQ(fused_groups(reading, workload), (Groups{{4}, {2, 3}, {0, 1}}));
 }
 
-TEST(MindSpore, TypesAreKeysExceptWhereTheyAreCast) {
+TEST(MindSpore, TypesAreKeysUnlessTheyAreCast) {
   Workload workload = parameters_of({1, 1, 1, 1});
   workload.tensors[1].dtype = workload.tensors[3].dtype = DType::kFp16;
   EXPECT_EQ(fused_groups(kMindSpore.read(R"({"parallel_mode": "semi_auto_parallel"})", workload),

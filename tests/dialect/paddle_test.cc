@@ -171,7 +171,7 @@ TEST(PaddleDialect, SettersIgnoreOtherTypes) {
   EXPECT_EQ(read_paddle(R"({"fuse_grad_size_in_MB": true})").strategy.fusion.size, kMiB);
 }
 
-TEST(PaddleDialect, NumbersThatTheFieldCannotHold) {
+TEST(PaddleDialect, RefusesNumbersThatOverflowTheField) {
   expect_errors(
       {{R"({"fuse_grad_size_in_MB": 2147483648})",
         "fuse_grad_size_in_MB: found 2147483648: Value out of range"},
@@ -413,7 +413,7 @@ TEST(PaddleDialect, DgcGuards) {
 
 // --- LocalSGD ---------------------------------------------------------------------------------
 
-TEST(PaddleDialect, LocalSgdSumsEverythingAloneOnTwoRings) {
+TEST(PaddleDialect, LocalSgdSumsTensorsOneByOneOnTwoRings) {
   const Workload workload = paddle_resnet50(10);
   const Reading reading = read_paddle(
       R"({"localsgd": true, "localsgd_configs": {"k_steps": 4, "begin_step": 30},
@@ -590,7 +590,7 @@ TEST(PaddleDygraph, NotesAndErrors) {
 }
 
 // Under sync_nccl_allreduce the host waits for each all-reduce before it issues the next.
-TEST(Paddle, TheHostWaitsForEachAllReduceUnlessToldOtherwise) {
+TEST(Paddle, TheHostWaitsForEachAllReduceByDefault) {
   Cluster cluster = cluster_of(2, 8);
   cluster.device.host_sync = 20e-6;
   const auto waits = [&](const std::string& config) {

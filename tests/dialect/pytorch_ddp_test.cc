@@ -149,7 +149,7 @@ TEST(PyTorchDdp, TypesFillBucketsOfTheirOwn) {
 
 // The reducer launches buckets by their index. What is left over of a type has the last ones,
 // however early its gradients were there, and goes when those ahead of it have gone.
-TEST(PyTorchDdp, WhatIsLeftOverGoesLast) {
+TEST(PyTorchDdp, LeftoverGradientsGoLast) {
   Workload workload;
   workload.tensors = {tensor_of("head", {1 << 10})};
   for (int i = 0; i < 3; ++i) {
@@ -192,7 +192,7 @@ TEST(PyTorchDdp, PlansKeepTheOrderOfTheBuckets) {
   }
 }
 
-TEST(PyTorchDdp, SparseGradientsAreBucketsByThemselves) {
+TEST(PyTorchDdp, SparseGradientsAreBucketsOfTheirOwn) {
   Workload workload;
   workload.tensors = {tensor_of("a", {10}), sparse_tensor_of("embedding", {1000000, 4}, 3),
                       tensor_of("b", {10})};
@@ -306,7 +306,7 @@ TEST(PyTorchDdp, Hooks) {
 }
 
 // Where torch itself fails, that is said of the configuration.
-TEST(PyTorchDdp, WhatFailsInsideTorch) {
+TEST(PyTorchDdp, RefusesSettingsThatFailInsideTorch) {
   Workload workload;
   workload.tensors = {tensor_of("scale", {}), tensor_of("w", {64, 64}, DType::kBf16)};
   Cluster cluster = cluster_of(2, 1);

@@ -18,7 +18,7 @@ Seconds step_time(const plan::Plan& plan, const Cluster& cluster) {
 
 class RoundTrip : public testing::TestWithParam<const char*> {};
 
-TEST_P(RoundTrip, OfRandomConfigurations) {
+TEST_P(RoundTrip, KeepsRandomConfigurations) {
   const std::string name = GetParam();
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     const Json root = test::random_framework_scenario(seed, name, 8);

@@ -38,7 +38,7 @@ TEST(DialectTable, TheSchemaListsItsRows) {
 }
 
 // Known and not modelled is said in one sentence, not as a mistake of the pen.
-TEST(DialectTable, WhatIsNotModelledYetIsCalledThat) {
+TEST(DialectTable, UnmodelledFrameworksAreNamedAsSuch) {
   const Scenario scenario = small_scenario();
   const std::vector<std::pair<const char*, const char*>> refused{
       {"fsdp", R"({"offload_policy": {"pin_memory": true}})"},
@@ -83,7 +83,7 @@ TEST(DialectTable, EveryRowReadsItsLeastConfiguration) {
 }
 
 // A default that a message names is what the dialect assumes: given or not, the plan is the same.
-TEST(DialectTable, DefaultsAreWhatIsReadWithoutThem) {
+TEST(DialectTable, DefaultsAreTheValuesOfAbsentKeys) {
   const Scenario scenario = small_scenario();
   for (const Dialect& dialect : dialects()) {
     for (const auto& [key, value] : dialect.defaults.items()) {

@@ -393,7 +393,7 @@ std::vector<Sent> sent_by_hand(const Dialect& dialect, const std::string& config
   return sent_in(test::Framework{dialect, one.cluster}.plan_of(config, one.workload), gathers);
 }
 
-TEST(TwoLevels, ByHand) {
+TEST(TwoLevels, MatchesAHandComputedExample) {
   constexpr auto kScatter = CollectiveKind::kReduceScatter;
   constexpr auto kSum = CollectiveKind::kAllReduce;
   constexpr auto kGather = CollectiveKind::kAllGather;

@@ -136,7 +136,7 @@ TEST(Write, OneFrameworksBucketsInAnothersWords) {
 }
 
 // DDP has neither streams nor a hierarchy; a schedule that a framework lacks is named.
-TEST(Write, WhatCannotBeSaidIsSaidSo) {
+TEST(Write, InexpressibleSettingsAreReported) {
   struct Lack {
     const char* dialect;
     const char* strategy;

@@ -89,7 +89,7 @@ TEST(Ibnetdiscover, IsTheLeavesAndSpinesThatWereCabled) {
   }
 }
 
-TEST(Ibnetdiscover, TakesWidthAndSpeedAndWhatIsReachedOfThem) {
+TEST(Ibnetdiscover, TakesWidthAndSpeedAndTheirReachedShare) {
   const std::map<std::string, double> kGbits{{"1xSDR", 2},     {"4xDDR", 16},  {"4xQDR", 32},
                                              {"4xFDR10", 40},  {"4xEDR", 100}, {"4xHDR", 200},
                                              {"2xNDR", 200},   {"4xNDR", 400}, {"4xXDR", 800},

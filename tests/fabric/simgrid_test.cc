@@ -23,7 +23,7 @@ std::string told(const std::string& text) {
 }
 
 // Each number is allowed by itself; what they come to is asked before anything is built.
-TEST(SimGridFabric, IsBoundedByWhatItsParametersComeTo) {
+TEST(SimGridFabric, IsBoundedInItsTotalSize) {
   for (const auto& [kind, parameters] : std::initializer_list<std::pair<const char*, const char*>>{
            {"DRAGONFLY", "1,1;1,1;8192,1;131072"},
            {"DRAGONFLY", "1,1;1,1;8192,1;1"},

@@ -89,7 +89,7 @@ switchname=s1 nodes=tux[4-7]
 SwitchName=s2 Switches=s[0-1]
 )";
 
-TEST(SlurmFabric, IsATreeWhoseTrunksAreSizedByTheNodesBelow) {
+TEST(SlurmFabric, IsATreeWithTrunksSizedByTheNodesBelow) {
   const Topology topology = slurm_fabric(kExample, 10, 2);
   EXPECT_EQ(topology.names.size(), 8U);
   EXPECT_EQ(topology.names[4], "tux4");

@@ -89,7 +89,7 @@ TEST(FatTree, AHashIsTheSameEachTimeAndReachesEveryWay) {
 }
 
 // What cannot be full needs no simulation: counted by the job's hosts, not by the fabric's.
-TEST(NeverFull, IsToldByTheHostsBelow) {
+TEST(NeverFull, FollowsFromTheHostsBelow) {
   Topology topology = merge_pools(fat_tree({{4, 4}, {1, 2}, {1, 1}, {0, 1}}));  // 2:1
   EXPECT_EQ(never_full(topology, 1)[0], false);
   EXPECT_EQ(never_full(topology, 0.5)[0], true);
@@ -184,7 +184,7 @@ TEST(Torus, HasTwoWaysToTheOppositePlace) {
 }
 
 // Spread evenly, the narrowest of the links side by side gets as much as every other.
-TEST(Pooled, CarriesAsManyTimesItsNarrowestLink) {
+TEST(Pooled, CarriesAMultipleOfItsNarrowestLink) {
   Topology topology = fat_tree({{2, 2}, {1, 4}, {1, 1}, {0, 8}});
   const auto trunk = [&] {
     double least = 1e9;
@@ -224,7 +224,7 @@ TEST(Placement, PacksDealsOutAndScatters) {
 }
 
 // Many names in one pass leave what each by itself leaves, to the last digit.
-TEST(Fabric, ManyNamesWeakenAsEachByItself) {
+TEST(Fabric, ManyNamesWeakenLikeOneAfterTheOther) {
   const LeafSpine shape{256, 1, 64, 1, 1e9 / 3};
   Topology together = leaf_spine(shape), one_by_one = together;
   std::vector<std::pair<std::string, double>> shares;

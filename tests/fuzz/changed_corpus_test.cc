@@ -91,7 +91,7 @@ class LastInput {
 
 class FuzzSeconds : public ::testing::TestWithParam<Target> {};
 
-TEST_P(FuzzSeconds, OfChangedFilesAreReadOrRefused) {
+TEST_P(FuzzSeconds, ChangedFilesAreReadOrRefused) {
   const Target target = GetParam();
   const char* given = std::getenv("SYNCLINE_FUZZ_S");
   const std::chrono::duration<double> seconds(given != nullptr ? std::atof(given) : 10);

@@ -264,7 +264,7 @@ TEST(Reached, IsWhatPublishedRunsSay) {
 }
 
 // Each model is evaluated by what the others say.
-TEST(Reached, HoldsForModelsThatWereLeftOut) {
+TEST(Reached, PredictsModelsThatWereLeftOut) {
   const std::vector<GptRun> runs = gpt_runs();
   std::map<std::string, std::vector<double>> models;
   for (const GptRun& run : runs) models[run.model];

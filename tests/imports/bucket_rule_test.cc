@@ -111,7 +111,7 @@ TEST(BucketRule, MixedTypesFillBucketsOfTheirOwn) {
   }
 }
 
-TEST(BucketRule, TheSimplestRuleIsTold) {
+TEST(BucketRule, TheSimplestRuleIsReported) {
   std::mt19937 random(7);
   Step step = step_of(random, 80, 3000000);
   exchange(step, made_by(Json::object(), step), true);
@@ -149,7 +149,7 @@ TEST(BucketRule, OthersCloseBeforeTheyWouldExceedALimit) {
   EXPECT_EQ(rule.strategy.at("fusion").at("close"), "before");
 }
 
-TEST(BucketRule, WhatNoRuleMakesBecomesGroups) {
+TEST(BucketRule, BucketsWithoutARuleBecomeGroups) {
   std::mt19937 random(9);
   Step step = step_of(random, 12, 3000000);
   const std::vector<std::vector<int>> odd{{0, 3, 6, 9}, {1, 4, 7, 10}, {2, 5, 8, 11}};

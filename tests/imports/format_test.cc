@@ -31,7 +31,7 @@ TEST(ImportFormat, SettingsOfAFrameworkAreForInit) {
                                       path + " --node KIND --nodes N` makes a scenario of them");
 }
 
-TEST(ImportFormat, WhatNcclsInspectorWroteIsForCalibrate) {
+TEST(ImportFormat, InspectorFilesAreReferredToCalibrate) {
   const test::Scratch scratch;
   const std::string path = scratch.path("alpha-pid7.log");
   test::write_text(path, R"({"header": {"id": "0x1"}, "metadata": {}, "coll_perf": {}})");

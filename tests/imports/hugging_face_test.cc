@@ -126,7 +126,7 @@ learning_rate: 1.0e-5
 }
 
 // The Trainer fills in a file that lies next to the settings.
-TEST_F(HuggingFace, DeepSpeedsFileBesideTheArguments) {
+TEST_F(HuggingFace, ReadsDeepSpeedsFileNextToTheArguments) {
   write("ds.json", R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"},
     "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
     "gradient_accumulation_steps": "auto",

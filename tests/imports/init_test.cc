@@ -49,7 +49,7 @@ TEST(Init, EveryNodeIsACluster) {
   }
 }
 
-TEST(Init, WhatIsGivenIsNotAssumed) {
+TEST(Init, GivenValuesAreNotListedAsAssumed) {
   InitOptions options{.model = "llama3.2_1b", .node = "dgx-h100", .nodes = 4};
   const Begun guessed = init_scenario(options);
   for (const char* words : {"(--batch)", "(--sequence)", "(--dtype", "latencies assumed"}) {
@@ -82,7 +82,7 @@ TEST(Init, Tf32) {
   EXPECT_LT(rounded.workload.forward, exact.workload.forward / 2);
 }
 
-TEST(Init, SaysAtWhatRateFormatsOfProductsAreTaken) {
+TEST(Init, SaysTheAssumedRatePerFormat) {
   for (const auto& [dtype, has, lacks] :
        {std::tuple("fp8", "dgx-h100", "dgx-a100"), {"tf32", "dgx-a100", "p3dn.24xlarge"}}) {
     InitOptions options{.model = "gpt2_medium", .node = has, .nodes = 1, .dtype = dtype};
@@ -198,7 +198,7 @@ TEST(Init, HalfPrecisionIsTheDevices) {
 }
 
 // DDP's copies do not fit: FSDP2 is written, in the format of the products that autocast takes.
-TEST(Init, WhatDoesNotFitGetsAnotherScheme) {
+TEST(Init, AModelThatDoesNotFitGetsAnotherScheme) {
   const Begun large = init_scenario({.model = "llama3_8b", .node = "dgx-h100"});
   EXPECT_TRUE(large.assumed.front().starts_with("'FSDP2' in place of 'DDP's default', which needs"))
       << large.assumed.front();
@@ -210,7 +210,7 @@ TEST(Init, WhatDoesNotFitGetsAnotherScheme) {
 }
 
 // Llama 3 8B on 32 A100 of 40 GB: sharded states fit, activations do not.
-TEST(Init, WhatDoesNotFitIsRecomputed) {
+TEST(Init, AModelThatDoesNotFitIsRecomputed) {
   InitOptions options{.model = "llama3_8b", .node = "", .nodes = 4, .gpu = "a100-sxm-40gb"};
   options.gpus = 8;
   options.net = "100gbit";
@@ -232,7 +232,7 @@ TEST(Init, WhatDoesNotFitIsRecomputed) {
 }
 
 // A step keeps its samples in smaller micro-batches, and what is given stays.
-TEST(Init, WhatDoesNotFitIsTakenInMicroBatches) {
+TEST(Init, AModelThatDoesNotFitGetsMicroBatches) {
   InitOptions options{.model = "llama3_70b", .node = "dgx-a100-80gb", .nodes = 3, .sequence = 1024};
   const Begun begun = init_scenario(options);
   const Json& workload = begun.scenario["workload"];
@@ -246,7 +246,7 @@ TEST(Init, WhatDoesNotFitIsTakenInMicroBatches) {
 }
 
 // Whatever is asked, what is written fits or is said not to.
-TEST(Init, WhatIsWrittenFits) {
+TEST(Init, TheWrittenJobFits) {
   struct Asked {
     const char* model;
     const char* node;
@@ -426,7 +426,7 @@ TEST(Init, AccumulationWithoutNoSyncIsAStatedGuess) {
 }
 
 // What the settings ask for and nothing costs is a note, which every verb repeats.
-TEST(Init, WhatSettingsAskForInVainIsNoted) {
+TEST(Init, SettingsWithoutEffectAreNoted) {
   const Begun begun =
       init_scenario({.model = "llama3_8b",
                      .node = "dgx-h100",
@@ -471,7 +471,7 @@ TEST(Init, WrongProductsNameTheNumbers) {
                "describe no known model"));
 }
 
-TEST(Init, WhatIsNotKnownIsRefusedWithTheNearest) {
+TEST(Init, UnknownNamesAreRefusedWithTheNearest) {
   EXPECT_EQ(refusal_of({.model = "llama3_8", .node = "dgx-h100"}),
             "model 'llama3_8' is neither an architecture nor a file (did you mean 'llama3_8b'?); "
             "`syncline list` names the architectures");

@@ -54,7 +54,7 @@ void expect_same(const Step& read, const Step& truth, bool shapes) {
 
 class KinetoDialect : public testing::TestWithParam<test::TraceDialect> {};
 
-TEST_P(KinetoDialect, WhatIsDerivedIsTheTruth) {
+TEST_P(KinetoDialect, DerivedSettingsAreTheTrueOnes) {
   const test::Scratch scratch;
   for (std::uint64_t seed = 1; seed <= 25; ++seed) {
     test::TraceWriter writer(GetParam(), seed);

@@ -157,7 +157,7 @@ TEST_F(KinetoRobust, NegativeDurationsAreNone) {
 
 // Gloo under a model on GPUs: its annotations last from the call to the completion. NCCL's calls
 // tell no times.
-TEST_F(KinetoRobust, CallsAloneTellCollectives) {
+TEST_F(KinetoRobust, CallsAreEnoughToFindCollectives) {
   const auto kernels = [](const std::string& line) {
     return contains(line, "\"kernel\"") && contains(line, "nccl");
   };
@@ -203,7 +203,7 @@ TEST_F(KinetoRobust, OneGpuHasGradientsAndNoBuckets) {
   }
 }
 
-TEST_F(KinetoRobust, SizesThatStandNowhereAreAskedFor) {
+TEST_F(KinetoRobust, MissingSizesAreAskedFor) {
   expect_refusal(trace({.views = true}), "record with torch.profiler.profile(record_shapes=True)");
   expect_refusal(test::replaced(trace(), "\"bytes\": ", "\"length\": "),
                  "the copies out of the buckets do not tell them all");
@@ -243,7 +243,7 @@ TEST_F(KinetoRobust, ExpertsAndPipelinesAreRefusedByName) {
   EXPECT_TRUE(contains(stages, "pipeline stages")) << stages;
 }
 
-TEST_F(KinetoRobust, ShardedGradientsAreRefusedWithWhatIsKnown) {
+TEST_F(KinetoRobust, ShardedGradientsAreRefusedWithTheKnownFacts) {
   std::string text =
       test::replaced(trace({.shapes = true}), "\"allreduce\"", "\"reduce_scatter_base\"");
   text = test::replaced(text, "nccl:all_reduce", "nccl:_reduce_scatter_base");
@@ -269,7 +269,7 @@ TEST_F(KinetoRobust, AllReducesOfShardsAreNoBuckets) {
   EXPECT_TRUE(refusal(text).starts_with("FSDP: "));
 }
 
-TEST_F(KinetoRobust, WhatIsNoTrainingOnGpusIsRefusedByName) {
+TEST_F(KinetoRobust, OtherProfilesAreRefusedByName) {
   const auto device = with_any({"\"kernel\"", "gpu_memcpy"});
   expect_refusal(without(trace(), device), "no work of a GPU in it");
   expect_refusal(test::replaced(without(trace(), device), "nccl", "gloo"),

@@ -84,7 +84,7 @@ TEST(Kineto, AStepOfResNet50AddsUp) {
 
 // DDP joins the buffers, floats and then integers, broadcasts both and copies all 159 back: a third
 // of the 100 ms until the backward pass, nearly all of it the host's.
-TEST(Kineto, ResNet50sBuffersAreBroadcastAheadOfItsForwardPass) {
+TEST(Kineto, ResNet50sBuffersAreBroadcastBeforeItsForwardPass) {
   const Observed job = read_job({kResNet50});
   for (const Step& step : job.ranks[0].steps) {
     EXPECT_NEAR(step.broadcast, 33.6 * kMs, 0.2 * kMs);
@@ -117,7 +117,7 @@ TEST(Kineto, BuffersOfBatchNorm) {
   EXPECT_FALSE(workload.contains("batch"));
 }
 
-TEST(Kineto, ResNet50sBucketsAreTold) {
+TEST(Kineto, ResNet50sBucketsAreReported) {
   const Observed job = read_job({kResNet50});
   for (const Step& step : job.ranks[0].steps) {
     ASSERT_EQ(step.gradients.size(), 161u);
@@ -205,7 +205,7 @@ TEST(Kineto, DlrmsCollectivesTakeWhatTheLatestRankTakes) {
   EXPECT_EQ(job.skew[4].last_rank, 7);  // the first all-reduce waited for rank 7
 }
 
-TEST(Kineto, RanksAreOfOneJobAndStandThereOnce) {
+TEST(Kineto, RanksAreOfOneJobAndListedOnce) {
   EXPECT_TRUE(contains(refusal_of_files(dlrm_files({5, 3, 5})), "rank 5 once more"));
   const auto beside_resnet = [](int rank) {
     return refusal_of_files({dlrm_files({rank}).front(), kResNet50});

@@ -229,7 +229,7 @@ TEST_F(Config, PartsHaveTheUsualSizes) {
   EXPECT_EQ((*observed.workload)["tensors"][0]["dtype"], "fp16");
 }
 
-TEST_F(Config, WhatIsNotKnownIsRefusedByName) {
+TEST_F(Config, UnknownModelsAreRefusedByName) {
   Json experts = Json::parse(kMistral);
   experts["num_experts"] = 64;
   const std::string mixture = experts.dump();
@@ -251,7 +251,7 @@ TEST_F(Config, WhatIsNotKnownIsRefusedByName) {
 }
 
 // What the scenario refuses, the config's reader has refused before, in the file's own words.
-TEST_F(Config, WhatNoModelHasIsRefusedInTheFilesOwnWords) {
+TEST_F(Config, InvalidShapesAreRefusedInTheFilesOwnWords) {
   constexpr const char* kVit =
       R"({"model_type": "vit", "hidden_size": 1048576, "num_hidden_layers": 2,
           "num_attention_heads": 16384, "intermediate_size": 64, "image_size": 4096})";
@@ -492,7 +492,7 @@ TEST_F(TensorList, FrozenParametersHaveNoGradient) {
   EXPECT_TRUE(test::any_contains(observed.warnings, "1 of them are integers"));
 }
 
-TEST_F(TensorList, WhatIsNoneIsRefused) {
+TEST_F(TensorList, OtherFilesAreRefused) {
   const auto refused = [&](const std::string& text) {
     test::write_text(scratch().path("list.txt"), text);
     return test::refusal_of_job(scratch().path("list.txt"));

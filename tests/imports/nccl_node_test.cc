@@ -84,7 +84,7 @@ void expect_alike(const hardware::KnownNode& node, const char* name) {
 }
 
 // Twelve links of each GPU lead to six switches, which are one; two ports are for storage.
-TEST_F(NcclNode, ThatOfADgxA100IsItsDataSheets) {
+TEST_F(NcclNode, ADgxA100MatchesItsDataSheet) {
   const Links links(8, std::vector<std::pair<int, int>>(6, {-1, 2}));
   const std::string half = gpus(80, links, "16.0 GT/s PCIe");
   const std::string ports = nets(8, "mlx5_", 200000, 1) + nets(2, "mlx5_bond_", 100000, 1);
@@ -96,7 +96,7 @@ TEST_F(NcclNode, ThatOfADgxA100IsItsDataSheets) {
 }
 
 // The cube of a DGX-1 has no switch: six links of a GPU lead to four others.
-TEST_F(NcclNode, ThatOfADgx1IsItsDataSheets) {
+TEST_F(NcclNode, ADgx1MatchesItsDataSheet) {
   const Links cube{{{1, 1}, {2, 1}, {3, 2}, {4, 2}}, {{0, 1}, {2, 2}, {3, 1}, {5, 2}},
                    {{0, 1}, {1, 2}, {3, 2}, {6, 1}}, {{0, 2}, {1, 1}, {2, 2}, {7, 1}},
                    {{0, 2}, {5, 1}, {6, 1}, {7, 2}}, {{1, 2}, {4, 1}, {6, 2}, {7, 1}},

@@ -30,7 +30,7 @@ void expect_replayed(const std::vector<std::string>& files) {
 TEST(Replay, ResNet50OnTwoA100) { expect_replayed({kResNet50}); }
 TEST(Replay, DlrmOnEightV100) { expect_replayed(test::dlrm_files()); }
 
-TEST(Replay, WhatTheNetworkDoesNotExplainIsLateRanks) {
+TEST(Replay, TimeBeyondTheNetworksIsLateRanks) {
   const Imported imported = scenario_of(read_job(test::dlrm_files()), {});
   const double waiting =
       imported.scenario.at("cluster").at("device").at("data_parallel_overhead_us");
@@ -73,7 +73,7 @@ TEST(Replay, TheVerbWritesWhatRunAndTuneTake) {
   EXPECT_TRUE(contains(import.out, "gain, 80 %"));
 }
 
-TEST(Replay, AClusterThatIsGivenTakesThePlaceOfWhatIsAssumed) {
+TEST(Replay, AGivenClusterReplacesTheAssumedOne) {
   const test::Scratch scratch;
   const std::string cluster = scratch.path("cluster.json");
   test::write_text(cluster, R"({"name": "mine", "nodes": 2, "gpus_per_node": 1,

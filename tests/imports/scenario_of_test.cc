@@ -86,7 +86,7 @@ TEST(ScenarioOf, ViewsSaveTheCopiesAndTheIntervalSaysHowSure) {
   EXPECT_LT(views->gain.low, 1.01);
 }
 
-TEST(ScenarioOf, WhatNobodyToldIsAssumedAndSaidSo) {
+TEST(ScenarioOf, MissingFactsAreAssumedAndListed) {
   std::mt19937 random(6);
   Observed job = job_of(random, false);
   job.world_size = 16;
@@ -110,7 +110,7 @@ bool assumes(const Imported& imported, const std::string& part) {
   return test::any_contains(imported.assumed, part);
 }
 
-TEST(ScenarioOf, WhatABucketCarriesBesideItsGradientsTravelsToo) {
+TEST(ScenarioOf, ExtraElementsOfABucketTravelToo) {
   std::mt19937 random(7);
   Observed job = job_of(random, false);
   const Bytes told = gradient_bytes(typical_step(job.ranks[0]));
@@ -125,7 +125,7 @@ TEST(ScenarioOf, WhatABucketCarriesBesideItsGradientsTravelsToo) {
   EXPECT_LT(std::abs(report.rows.front().error_percent.value()), 4);
 }
 
-TEST(ScenarioOf, GradientsThatNoCollectiveCarriesAreSaid) {
+TEST(ScenarioOf, GradientsWithoutACollectiveAreReported) {
   std::mt19937 random(7);
   Observed job = job_of(random, false);
   for (Step& step : job.ranks[0].steps) {
@@ -183,7 +183,7 @@ TEST(ScenarioOf, TimesOfTheSameDeviceStay) {
   EXPECT_TRUE(assumes(scenario_of(job, {.cluster = on("v100-sxm")}), "does not tell on which"));
 }
 
-TEST(ScenarioOf, WhatCannotBeRescaledIsRefused) {
+TEST(ScenarioOf, JobsThatCannotBeRescaledAreRefused) {
   std::mt19937 random(8);
   Observed job = job_of(random, true);
   job.device = "Unheard-of Accelerator 3";

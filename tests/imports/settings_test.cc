@@ -47,7 +47,7 @@ bool assumes(const Settings& settings, const std::string& words) {
   return test::any_contains(settings.assumed, words);
 }
 
-TEST(Flags, OfLinesAreReadAsAShellWould) {
+TEST(Flags, LinesAreReadLikeAShell) {
   const Json flags = frameworks::flags_of(R"(#!/bin/bash
 # --commented 1
 #SBATCH --nodes 4
@@ -65,7 +65,7 @@ FOO=1 torchrun --nproc_per_node=8 pretrain_gpt.py \
   EXPECT_EQ(frameworks::flags_of("x.py --a $S --b '$S'"), Json::parse(R"({"a": "$S", "b": "$S"})"));
 }
 
-TEST(Flags, OfTheLaunchThatTrains) {
+TEST(Flags, AreThoseOfTheTrainingLaunch) {
   const auto launches = frameworks::launches_in_lines(frameworks::read_shell_lines(
       "srun --mpi=pmix torchrun --nproc_per_node 8 pretrain_gpt.py --tensor-model-parallel-size 2\n"
       "python tools/eval.py --num-layers 3 --micro-batch-size 16 --a --b\n"
@@ -82,7 +82,7 @@ TEST(Flags, OfTheLaunchThatTrains) {
 }
 
 // What only a shell can tell is named with its line, and capture with it.
-TEST(Flags, OfAScriptThatAsksForAShell) {
+TEST(Flags, NameTheLineThatNeedsAShell) {
   const std::string line = "torchrun pretrain_gpt.py --num-layers 2 --seq-length 64\n";
   for (const auto& [script, asks] :
        {std::pair{"TP=4\n" + line + "x --tp $TP\n", "the variable $TP in line 3"},
@@ -105,7 +105,7 @@ TEST(Flags, OfAScriptThatAsksForAShell) {
 }
 
 // A captured launch is read with its files, wherever they were.
-TEST(Flags, OfACapturedLaunch) {
+TEST(Flags, AreReadFromACapturedLaunch) {
   const auto captured = [](const char* launches) {
     return of_file("launch.json", "{\"launches\": " + std::string(launches) + "}");
   };
@@ -363,7 +363,7 @@ lr: 2.5e-4
   EXPECT_TRUE(by_yaml.assumed.empty()) << by_yaml.assumed.front();
 }
 
-TEST(Megatron, WhatMakesNoSenseIsNamed) {
+TEST(Megatron, ContradictionsAreNamed) {
   const std::string model = kModel;
   const std::pair<const char*, const char*> whole[] = {
       {"--tensor-model-parallel-size four",
@@ -474,7 +474,7 @@ TEST(Megatron, ScriptsOfOtherModelsDescribeNone) {
 }
 
 // Flags behind a script win over its own, and say what it does not.
-TEST(Megatron, FlagsBehindAFileWin) {
+TEST(Megatron, FlagsAfterAFileWin) {
   const test::Scratch scratch;
   const std::string file = scratch.path("run.sh");
   test::write_text(file,
@@ -562,7 +562,7 @@ TEST(Megatron, BridgesSectionsKeepTheirNames) {
                       "not known here: sections_to_come"));
 }
 
-TEST(Settings, OfOtherFrameworksAreRefusedByTheirName) {
+TEST(Settings, OtherFrameworksAreRefusedByName) {
   const std::pair<const char*, const char*> files[] = {
       {"NeMo", "exp_manager:\n  name: x\nmodel:\n  num_layers: 2\n"},
       {"gpt-neox", "pipe_parallel_size: 4\nmodel_parallel_size: 2\nhidden_size: 44\n"},
@@ -585,7 +585,7 @@ TEST(Settings, OfOtherFrameworksAreRefusedByTheirName) {
 }
 
 // Settings of an exchange are a strategy as they are; the model is named before them.
-TEST(Settings, OfAnExchangeAlone) {
+TEST(Settings, MayBeOnlyOfAStrategy) {
   const Settings run = settings_of(
       "horovodrun -np 16 -H a:4,b:4 --fusion-threshold-mb 32 --cycle-time-ms 3.5 "
       "--hierarchical-allreduce python train.py --batch-size 64");
@@ -605,7 +605,7 @@ TEST(Settings, OfAnExchangeAlone) {
 }
 
 // As save_to_prototxt of paddlepaddle 2.6.2 writes it.
-TEST(Settings, OfPaddlesPrototxt) {
+TEST(Settings, ReadPaddlesPrototxt) {
   const Settings job = of_file("strategy.prototxt", R"(mode: COLLECTIVE
 amp: true
 recompute: true
@@ -643,7 +643,7 @@ build_strategy {
 }
 
 // comm_fusion by index in its older spelling, among what sets no exchange.
-TEST(Settings, OfMindSporesContext) {
+TEST(Settings, ReadMindSporesContext) {
   const auto read = [](const char* text) { return of_file("context.json", text); };
   const Settings older = read(R"({"parallel_mode": "data_parallel", "gradients_mean": true,
     "device_num": 16, "all_reduce_fusion_config": [85, 160], "search_mode": "x"})");
@@ -658,7 +658,7 @@ TEST(Settings, OfMindSporesContext) {
 }
 
 // Processes that a launch starts, which say how many nodes there are.
-TEST(Settings, OfALaunchSayItsProcesses) {
+TEST(Settings, GiveALaunchsProcesses) {
   const test::Scratch scratch;
   const std::string hosts = scratch.path("hostfile");
   test::write_text(hosts, "a slots=8\n# b slots=8\nc slots=4 # four\n");
@@ -790,7 +790,7 @@ TEST(Torchtitan, StagesFollowTheirLayers) {
             "always or never");
 }
 
-TEST(DeepSpeed, JsonIsALayoutBesideAModel) {
+TEST(DeepSpeed, JsonIsALayoutNextToAModel) {
   const std::string text = R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 2,
     "bf16": {"enabled": true}, "zero_optimization": {"stage": 1},
     "tensor_parallel": {"autotp_size": 4}, "sequence_parallel_size": "auto"})";

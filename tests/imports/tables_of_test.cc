@@ -68,7 +68,7 @@ TEST(TablesOf, RandomJobsGiveTheMedianOfTheirSteps) {
   }
 }
 
-TEST(TablesOf, WhatIsNotMeasuredGivesNone) {
+TEST(TablesOf, GiveNoneWithoutMeasurements) {
   Observed observed = job(4, 4);
   add_to_all(observed, 0, exchange(1000, 1e-4));
   EXPECT_EQ(tables_of(observed).size(), 1u);

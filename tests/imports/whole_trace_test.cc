@@ -251,7 +251,7 @@ TEST_F(WholeTrace, StagesThatAreNeighbours) {
   EXPECT_EQ(observed.ranks[4].stage, 0);
 }
 
-TEST_F(WholeTrace, AllForwardPassesMayStandAhead) {
+TEST_F(WholeTrace, AllForwardPassesMayComeFirst) {
   CutJob job = kMegatron;
   EXPECT_EQ(read(CutTraces(job), job, 1).whole->parallel.schedule, Schedule::k1F1B);
   job.gpipe = true;
@@ -301,7 +301,7 @@ TEST_F(WholeTrace, LossesAreNoGradients) {
   EXPECT_EQ(strategy.at("gather_groups").size(), 8u);
 }
 
-TEST_F(WholeTrace, ShardsInAPipelineAreExchangedInEveryMicroBatch) {
+TEST_F(WholeTrace, ShardsInAPipelineAreReducedInEveryMicroBatch) {
   const CutJob job{.pipeline = 2, .data = 2, .micro_batches = 3, .shard = 2};
   const CutTraces traces(job);
   const Observed observed = read(traces, job);
@@ -354,7 +354,7 @@ TEST_F(WholeTrace, GroupsWithoutDescriptions) {
   }
 }
 
-TEST_F(WholeTrace, WithoutGroupsShapesTellThoseOfAllRanksAlone) {
+TEST_F(WholeTrace, WithoutGroupsOnlyThoseOfAllRanksAreFound) {
   CutJob all = kSharded;
   all.named = false;
   const Observed observed = read_truly(all, CutTraces(all));
@@ -570,7 +570,7 @@ TEST_F(WholeTrace, IsReplayed) {
   }
 }
 
-TEST_F(WholeTrace, TheScenarioHoldsTheLayoutAndAMicroBatch) {
+TEST_F(WholeTrace, TheScenarioHasTheLayoutAndAMicroBatch) {
   const CutTraces traces(kInterleaved);
   const Imported imported = scenario_of(read(traces, kInterleaved, 1), {});
   const Json& workload = imported.scenario.at("workload");

@@ -63,7 +63,7 @@ TEST(AllMistakes, EachPartTellsItsOwn) {
 }
 
 // Neither twice, nor in place of what stands behind it.
-TEST(AllMistakes, AVersionIsToldOnce) {
+TEST(AllMistakes, AWrongVersionIsReportedOnce) {
   for (const Json& torch : {Json(2.7), Json("newest"), Json("")}) {
     Json scenario = full_scenario();
     scenario["workload"]["torch"] = torch;
@@ -74,7 +74,7 @@ TEST(AllMistakes, AVersionIsToldOnce) {
   }
 }
 
-TEST(AllMistakes, TenAreToldAndTheRestCounted) {
+TEST(AllMistakes, TenAreReportedAndTheRestCounted) {
   Json scenario = small_scenario();
   for (int i = 0; i < 25; ++i) {
     scenario["workload"]["tensors"][static_cast<std::size_t>(i)] = {
@@ -87,7 +87,7 @@ TEST(AllMistakes, TenAreToldAndTheRestCounted) {
 }
 
 // Numbers that nothing else hangs on: any few of them are all told, and nothing besides.
-TEST(AllMistakes, AnyFewOfThemAreAllTold) {
+TEST(AllMistakes, AFewAreAllReported) {
   const std::vector<std::pair<std::string, std::string>> numbers{
       {"/workload/update_ms", "workload.update_ms"},
       {"/workload/tensors/0/backward_us", "workload.tensors[0].backward_us"},
@@ -147,7 +147,9 @@ TEST(AllMistakes, AMisspeltKeyIsOneToo) {
   EXPECT_TRUE(contains(told[0], "latency_us: missing (found 'latency_use'")) << told[0];
 }
 
-TEST(AllMistakes, NoneIsNone) { EXPECT_TRUE(mistakes_of(full_scenario()).empty()); }
+TEST(AllMistakes, NoMistakeIsReportedForAFaultlessFile) {
+  EXPECT_TRUE(mistakes_of(full_scenario()).empty());
+}
 
 }  // namespace
 }  // namespace syncline::input

@@ -52,7 +52,7 @@ TEST_F(DocumentFiles, AFolderIsNoFile) {
   EXPECT_TRUE(contains(error("folder.json"), "folder, expected"));
 }
 
-TEST_F(DocumentFiles, AFileBehindAFileIsMissing) {
+TEST_F(DocumentFiles, APathBelowAFileIsMissing) {
   write("a.json", "{}");
   EXPECT_TRUE(contains(error("a.json/b.json"), "a.json/b.json"));
 }
@@ -78,7 +78,7 @@ TEST_F(DocumentFiles, EndlessDevicesAreCutOff) {
   EXPECT_TRUE(contains(input_error([] { read_json_file("/dev/zero"); }), "more than 64 MiB"));
 }
 
-TEST_F(DocumentFiles, PartsAreFoundBesideTheScenario) {
+TEST_F(DocumentFiles, PartsAreFoundNextToTheScenario) {
   const Json full = full_scenario();
   fs::create_directory(path("parts"));
   write("parts/w.json", full["workload"].dump());
@@ -110,7 +110,7 @@ TEST_F(DocumentFiles, AMistakeInAPartNamesThePart) {
       << error_beside(scenario);
 }
 
-TEST_F(DocumentFiles, KeysBesideFileReplaceItsOwn) {
+TEST_F(DocumentFiles, KeysNextToFileReplaceItsOwn) {
   Json scenario = small_scenario();
   write("c.json", scenario["cluster"].dump());
   write("w.json", scenario["workload"].dump());
@@ -124,7 +124,7 @@ TEST_F(DocumentFiles, KeysBesideFileReplaceItsOwn) {
   EXPECT_DOUBLE_EQ(read.workload.update, 0.002);
 }
 
-TEST_F(DocumentFiles, KeysBesideFileGoAsDeepAsBothHaveObjects) {
+TEST_F(DocumentFiles, KeysNextToFileGoAsDeepAsBothHaveObjects) {
   Json scenario = small_scenario();
   Json cluster = scenario["cluster"];
   cluster["device"] = "v100-sxm";
@@ -197,7 +197,7 @@ TEST(DocumentText, ASyntaxErrorNamesLineAndColumn) {
   EXPECT_TRUE(contains(test::error_of_text("{\"name\": "), "ends too early"));
 }
 
-TEST(DocumentText, NothingMayFollowTheEnd) {
+TEST(DocumentText, TextAfterTheEndIsRefused) {
   EXPECT_NE(test::error_of_text(std::string(test::kFullScenarioText) + " {}"), "");
   EXPECT_EQ(test::error_of_text(std::string(test::kFullScenarioText) + " \n\n"), "");
 }

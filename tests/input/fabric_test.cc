@@ -68,7 +68,7 @@ TEST(Fabric, OversubscriptionIsExact) {
 }
 
 // SimAI's DCN+: 64 NICs of 400 Gbit/s below a leaf, 8 cables of 400 above.
-TEST(Fabric, NamesStandForTheirSourcesFigures) {
+TEST(Fabric, NamesHaveTheirSourcesFigures) {
   EXPECT_NEAR(total_up(*read_with(16, {{"name", "dcn+"}}).topology, 0), 8 * kNic, 1);
   const auto pod = *read_with(64, {{"name", "superpod-h100"}}).topology;
   EXPECT_EQ(pod.lanes, 8);
@@ -89,7 +89,7 @@ TEST(Fabric, NamesStandForTheirSourcesFigures) {
   EXPECT_EQ(names.size(), fabric::known_fabrics().size());
 }
 
-TEST(Fabric, KeysBesideANameReplaceItsOwn) {
+TEST(Fabric, KeysNextToANameReplaceItsOwn) {
   const auto topology =
       *read_with(64, {{"name", "superpod-h100"}, {"nodes_per_leaf", 16}}).topology;
   EXPECT_NEAR(total_up(topology, 0), 32 * kNic, 1);
@@ -125,7 +125,7 @@ TEST(Fabric, EcmpHasAFlowForEachNic) {
   EXPECT_EQ(read_with(8, keys).topology->parts, 1);
 }
 
-TEST(Fabric, WhatDoesNotFitIsRefusedByName) {
+TEST(Fabric, ParametersThatDoNotFitAreRefusedByName) {
   expect_refused(
       8,
       {{{{"kind", "torus"}, {"sizes", {2, 2}}}, "joins 4 nodes, fewer than the cluster's 8"},
@@ -238,7 +238,7 @@ TEST(Fabric, GroupsFollowTheLeaves) {
 }
 
 // One node needs no network; a sweep may pass through it. What is wrong is wrong there too.
-TEST(Fabric, OfOneNodeIsJudgedAsAnyOther) {
+TEST(Fabric, AFabricOfOneNodeIsCheckedToo) {
   EXPECT_EQ(read_with(1, {{"name", "spectrum-x"}}).topology, nullptr);
   expect_refused(1, {{{{"kind", "torus"}, {"sizes", {0}}}, "sizes.0"},
                      {{{"kind", "torus"}, {"sizes", {4}}, {"spines", 2}}, "spines"},

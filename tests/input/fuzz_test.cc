@@ -131,7 +131,7 @@ TEST(Fuzz, MutatedValuesAreReadOrRefused) {
 }
 
 // What the reader accepts must also survive planning: no judgement is left for later.
-TEST(Fuzz, WhatIsReadCanBePlanned) {
+TEST(Fuzz, ReadScenariosCanBePlanned) {
   const Json full = full_scenario();
   std::vector<Json::json_pointer> places;
   collect(full["strategies"], Json::json_pointer("/strategies"), places);

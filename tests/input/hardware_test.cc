@@ -33,7 +33,7 @@ TEST(KnownHardware, AWordIsADeviceWithItsReachedRates) {
   EXPECT_DOUBLE_EQ(device.launch, hardware::kLaunch);
 }
 
-TEST(KnownHardware, WhatIsGivenBesideABaseReplacesIt) {
+TEST(KnownHardware, KeysNextToABaseReplaceIt) {
   const Device device =
       read_named(one_gpu({{"base", "h100-sxm"}, {"launch_us", 8}, {"half_tflops", 500}})).device;
   EXPECT_DOUBLE_EQ(device.launch, 8 * kMicrosecond);
@@ -144,7 +144,7 @@ TEST(KnownHardware, ASweepGoesThroughNodes) {
 }
 
 // Rates say nothing of how ranks differ, so that is guessed; recorded times, or the user, do.
-TEST(KnownHardware, RanksDifferWhereRatesPredictTheComputation) {
+TEST(KnownHardware, RanksDifferIfRatesPredictTheComputation) {
   Document document = document_from_text("s.json", kScenario);
   const Jitter guess = parse_scenario(document).cluster.jitter;
   EXPECT_TRUE(guess.guessed);

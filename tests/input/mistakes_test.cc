@@ -305,7 +305,7 @@ void expect_told(const Json& scenario, const std::vector<std::string>& tells) {
   }
 }
 
-TEST(Mistakes, TellWhereWhatAndWhatIsAllowed) {
+TEST(Mistakes, NameThePlaceTheMistakeAndTheAllowedValues) {
   for (auto [change, tells] : kMistakes) {
     SCOPED_TRACE(change);
     const Pointer at(change.substr(0, change.find(' ')));

@@ -71,7 +71,7 @@ TEST_F(Others, AreRefusedInWords) {
   expect_refused(first, "others: they share the cluster's fabric");
 }
 
-TEST_F(Others, AreForRunAlone) {
+TEST_F(Others, AreOnlyForRun) {
   Json first = half_of_a_fabric();
   first["others"] = {{{"scenario", "first.json"}}};
   read(first);

@@ -85,7 +85,7 @@ TEST(ReadOperators, AnArchitectureBringsItsTensorsAndTimes) {
   EXPECT_EQ(bert.workload.tensors.size(), 199u - 48);
 }
 
-TEST(ReadOperators, GivenTimesStandAndTheShareOfEachGradientIsEvaluated) {
+TEST(ReadOperators, GivenTimesAreKeptAndEachGradientsShareIsEvaluated) {
   const Workload workload =
       parsed_text(scenario_with(R"({"name": "r", "forward_ms": 7, "backward_ms": 20, "update_ms": 3,
                               "operators": {"architecture": "resnet50"}})"))

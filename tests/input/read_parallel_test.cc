@@ -81,7 +81,7 @@ TEST(ReadParallel, WrongProductsNameTheNumbers) {
 }
 
 // What is not modelled beside a layout is refused, in a framework's words too.
-TEST(ReadParallel, WhatDoesNotGoWithALayoutIsSaid) {
+TEST(ReadParallel, KeysThatContradictALayoutAreNamed) {
   const auto with = [](const char* strategy, const char* parallel = R"({"pipeline": 4})") {
     Json json = cut_job(parallel);
     json["strategies"] = Json::array({Json::parse(strategy)});
@@ -145,7 +145,7 @@ std::set<int> connected_with(const plan::Plan& plan, int bucket, int rank) {
 // Every strategy with groups of ranks, beside experts, however many share them: a step takes a time
 // that such a job may take, and an expert is summed among all ranks that hold it and no others. Or
 // it is refused in one sentence that says why.
-TEST(ReadParallel, GroupsOfRanksBesideExperts) {
+TEST(ReadParallel, GroupsOfRanksWorkWithExperts) {
   Random random(52);
   const auto one_of = [&](std::vector<int> list) { return list[random.below(list.size())]; };
   int taken = 0, refused = 0;
@@ -301,7 +301,7 @@ TEST(ReadParallel, ZeroBytesAreNotTheArchitectures) {
 
 // Times that the device predicts get what the collectives inside the layers take; times that were
 // measured on the layout hold them.
-TEST(ReadParallel, InnerCollectivesAreAddedToEvaluatedTimesAlone) {
+TEST(ReadParallel, InnerCollectivesAreAddedOnlyToEvaluatedTimes) {
   const auto one_step = [](const Workload& workload) {
     return workload.forward + backward_time(workload);
   };

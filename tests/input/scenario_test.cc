@@ -248,7 +248,7 @@ void expect_waits(const Json& scenario, std::vector<double> milliseconds) {
 
 constexpr const char* kNothing = "{}";
 
-TEST(BackwardTime, MeasuredWaitsHoldAsTheyStand) {
+TEST(BackwardTime, MeasuredWaitsAreNotScaled) {
   expect_waits(
       timed("{}", {R"({"backward_us": 5})", R"({"backward_us": 0})", R"({"backward_us": 1.5})"}),
       {0.005, 0, 0.0015});

@@ -181,7 +181,7 @@ TEST(StrategyJson, ComputeFusionReadsBackAsTheSamePlan) {
   }
 }
 
-TEST(StrategyJson, WhatADialectReadsBecomesTheSamePlan) {
+TEST(StrategyJson, AWrittenDialectStrategyGivesTheSamePlan) {
   for (const char* strategy : {
            R"({"name": "s", "dialect": "paddle", "config": {}})",
            R"({"name": "s", "dialect": "paddle", "config": {"fuse_all_reduce_ops": false}})",

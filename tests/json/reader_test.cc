@@ -123,7 +123,7 @@ TEST(Reader, AMissingKeyPointsToItsMisspelling) {
                  {"x.json", "inter.latency_us", "missing", "'latency'", "did you mean"});
 }
 
-TEST(Reader, AKeyInAnotherUnitIsToldTheFactor) {
+TEST(Reader, AKeyInAnotherUnitIsRefusedWithTheFactor) {
   const Json json = Json::parse(R"({"latency_ms": 3})");
   Reader reader(json, "x.json", "inter");
   EXPECT_EQ(input_error([&] { reader.require("latency_us"); }),
@@ -141,7 +141,7 @@ TEST(Reader, AKeyOfAnotherObjectIsNamedByItsPath) {
             "x.json: nodes: unknown key (did you mean 'cluster.nodes'?)");
 }
 
-TEST(Reader, ANumberWithItsUnitIsToldThatTheKeyHasIt) {
+TEST(Reader, ANumberWithAUnitIsRefusedAsTheKeyHasIt) {
   for (const char* text : {"25Gbps", "25 gbit"}) {
     EXPECT_TRUE(input_error([&] {
                   checked_number(Json(text), {}, "x.json", "bandwidth_gbps");

@@ -89,7 +89,7 @@ a = 2
     "list": [{"a": 1}, {"a": 2}]})"));
 }
 
-TEST(Settings, WhatIsWrongIsNamedByItsLine) {
+TEST(Settings, MistakesAreNamedByTheirLine) {
   EXPECT_EQ(refusal(parse_yaml, "a: 1\na: 2"), "x: line 2: the key 'a' stands twice");
   EXPECT_EQ(refusal(parse_yaml, "a: 1\n  b: 2"), "x: line 2: illegal map value");
   EXPECT_EQ(refusal(parse_yaml, "a: llama: 3"), "x: line 1: illegal map value");

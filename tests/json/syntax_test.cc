@@ -16,7 +16,7 @@ std::string refusal(const std::string& text) {
   return test::input_error([&] { parse_json_text("x.json", text); });
 }
 
-TEST(Syntax, WhatIsNoJsonIsNamed) {
+TEST(Syntax, OtherFormatsAreNamed) {
   for (const auto& [text, mistake] : std::vector<std::pair<const char*, std::string>>{
            // Commas too many and too few.
            {"{\n  \"a\": 1,\n}", "a comma before '}' (line 2)"},
@@ -40,7 +40,7 @@ TEST(Syntax, WhatIsNoJsonIsNamed) {
   EXPECT_TRUE(contains(refusal("{'a': 1}"), "JSON quotes with \""));
 }
 
-TEST(Syntax, NumbersThatNoDoubleHolds) {
+TEST(Syntax, RefusesNumbersBeyondDouble) {
   EXPECT_EQ(refusal("{\n \"a\": 1e400}"),
             "x.json: the number 1e400 at line 2, column 7 is too large");
 }

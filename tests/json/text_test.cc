@@ -67,7 +67,7 @@ TEST(JsonText, GivesTheValuesThatWereWritten) {
   }
 }
 
-TEST(JsonText, RefusesAKeyGivenTwiceWhereverItStands) {
+TEST(JsonText, RefusesAKeyGivenTwiceAtAnyDepth) {
   std::mt19937 random(2);
   for (int i = 0; i < 200; ++i) {
     const int keys = 2 + static_cast<int>(random() % 60);
@@ -97,14 +97,14 @@ TEST(JsonText, IsAtMost64LevelsDeep) {
   }
 }
 
-TEST(JsonText, NothingIsInWhatIsNoJson) {
+TEST(JsonText, OtherTextHasNoValue) {
   for (const char* text : {"", "{", "{} {}", "[1,]", "NaN", "1e400", "\"\xff\"", "{\"a\" 1}"}) {
     EXPECT_FALSE(try_parse_json(text)) << text;
   }
 }
 
 // Square time would be minutes for each of these.
-TEST(JsonText, OfManyValuesIsReadInOneWalk) {
+TEST(JsonText, ManyValuesAreReadInOnePass) {
   constexpr std::size_t kMany = 300000;
   std::string list = "[{}";
   std::string object = R"({"k":1)";

@@ -69,7 +69,7 @@ TEST_P(Gathering, GivesEveryonesValuesInOrder) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Gathering, testing::Values(1, 2, 3, 7));
 
-TEST(ControlChannelBarrier, NobodyPassesBeforeTheLastHasCome) {
+TEST(ControlChannelBarrier, NoRankPassesBeforeTheLastArrives) {
   std::atomic<int> come = 0;
   const Failures failures = run_ranks(4, [&](ControlChannel& channel) {
     for (int turn = 1; turn <= 20; ++turn) {
@@ -139,7 +139,7 @@ TEST_F(LiveRanks, RankZeroStartedTwice) {
       << failures[0] << failures[1];
 }
 
-TEST_F(LiveRanks, WhatAKilledRunLeftIsNoRank) {
+TEST_F(LiveRanks, AKilledRunsRemainsAreNoRank) {
   // Another program listens there now; rank 1 may have come first.
   const Socket another = listen_on(kLoopback, 0);
   const std::string line =
@@ -180,7 +180,7 @@ TEST_F(LiveRanks, ARankThatVanishes) {
   }
 }
 
-TEST_F(LiveRanks, ARankWhoseLineBreaks) {
+TEST_F(LiveRanks, ABrokenConnectionEndsTheRank) {
   std::thread killed([&] {
     Played line(published(), 1, "3 ");
     EXPECT_TRUE(line.heard(MessageKind::kWelcome));
@@ -315,7 +315,7 @@ TEST_F(LiveRanks, FailNamesTheCause) {
   EXPECT_EQ(run_ranks(3, body), Failures({text, text, ""}));
 }
 
-TEST_F(LiveRanks, WhoIsToldOfFailuresHearsOnce) {
+TEST_F(LiveRanks, AFailureIsReportedOncePerRank) {
   std::atomic<int> first_hand = 0;
   std::vector<std::string> told(3);
   std::vector<Rank> ranks;

@@ -87,7 +87,7 @@ TEST(Interference, IsAskedOfEveryNumberOfChannels) {
   EXPECT_EQ(channels, (std::vector{0, 2, 4, 8, 16}));
 }
 
-TEST(Interference, IsNotMeasuredWhereRanksShareADevice) {
+TEST(Interference, IsNotMeasuredIfRanksShareADevice) {
   EXPECT_TRUE(measured({0.1, 0.1, 1e-3, true}).empty());
 }
 

@@ -99,7 +99,7 @@ TEST(Lab, EveryLinkIsShapedInBothDirections) {
   }
 }
 
-TEST(Lab, GroupsAreEqualBlocksBehindSwitchesOfTheirOwn) {
+TEST(Lab, GroupsAreEqualBlocksAtSwitchesOfTheirOwn) {
   const LabOptions options = options_of(6, 3);
   std::vector<std::string> switches(6);
   for (const auto& command : plan_lab(options, 2).commands) {
@@ -183,7 +183,7 @@ TEST(Lab, EveryFlowKeepsToOneProcessorAtEveryEndOfACable) {
   }
 }
 
-TEST(Lab, RanksAreToldWhatTorchrunTells) {
+TEST(Lab, RanksGetTorchrunsEnvironment) {
   const LabOptions options = options_of(4, 2);
   std::set<std::string> addresses;
   std::set<std::string> hosts;

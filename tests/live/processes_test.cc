@@ -181,7 +181,7 @@ TEST(Processes, ASecondInterruptWaitsNoLonger) {
   EXPECT_EQ(exit_code(end), 130);
 }
 
-TEST(Processes, WhatCannotBeStartedLeavesNothingRunning) {
+TEST(Processes, AFailedStartLeavesNoProcessRunning) {
   const Scratch scratch;
   RankCommand nothing;
   nothing.words = {"no-such-program-of-syncline"};

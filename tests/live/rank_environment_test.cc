@@ -37,7 +37,7 @@ Variables with(Variables variables, const Variables& more) {
   return variables;
 }
 
-TEST(RankEnvironment, OfEachLauncher) {
+TEST(RankEnvironment, IsReadForEachLauncher) {
   EXPECT_FALSE(read({}));
   EXPECT_FALSE(read({{"RANK", "3"}})) << "a word that other programs use too";
   using Rendezvous = RankEnvironment::Rendezvous;
@@ -83,7 +83,7 @@ TEST(RankEnvironment, OfEachLauncher) {
 }
 
 // The closest launcher counts: ranks that we start ourselves inherit what is around them.
-TEST(RankEnvironment, OfTheInnermostLauncher) {
+TEST(RankEnvironment, IsThatOfTheInnermostLauncher) {
   Variables variables = with(kOurs, {{"OMPI_COMM_WORLD_RANK", "5"},
                                      {"OMPI_COMM_WORLD_SIZE", "6"},
                                      {"SLURM_PROCID", "0"},
@@ -93,7 +93,7 @@ TEST(RankEnvironment, OfTheInnermostLauncher) {
   EXPECT_EQ(read(variables)->launcher, "mpirun");
 }
 
-TEST(RankEnvironment, WhatTheRanksShare) {
+TEST(RankEnvironment, SaysIfTheRanksShareAMachine) {
   Variables variables = kTorchrun;
   EXPECT_EQ(read(variables)->token, "");
   EXPECT_FALSE(read(variables)->one_machine);

@@ -130,7 +130,7 @@ TEST_F(RanksSearchTest, AnInterruptedSearchIsNotSweptAndDismissesTheOthers) {
   EXPECT_EQ(result.runs, std::vector<int>(kRanks, 2));
 }
 
-TEST_F(RanksSearchTest, WhatTheJournalKnowsIsNotRunAgain) {
+TEST_F(RanksSearchTest, EvaluationsInTheJournalAreNotRunAgain) {
   const Scratch scratch;
   std::unique_ptr<tune::Journal> journal;
   RanksSearchHooks hooks;

@@ -50,7 +50,7 @@ TEST_F(RendezvousFile, IsThereWhileRankZeroListens) {
   EXPECT_TRUE(scratch_.empty());
 }
 
-TEST_F(RendezvousFile, IsItsOwnersAloneAndHoldsASecret) {
+TEST_F(RendezvousFile, IsReadableOnlyByItsOwnerAndHasASecret) {
   OpenRendezvous open(environment_);
   struct stat status {};
   ASSERT_EQ(::stat(environment_.file.c_str(), &status), 0);
@@ -61,7 +61,7 @@ TEST_F(RendezvousFile, IsItsOwnersAloneAndHoldsASecret) {
   EXPECT_NE(open.token(), other.token());
 }
 
-TEST_F(RendezvousFile, ThatOthersMayReadOrWriteIsNotBelieved) {
+TEST_F(RendezvousFile, IsRefusedIfOthersMayReadOrWriteIt) {
   OpenRendezvous open(environment_);
   for (const auto mode : {0640U, 0602U}) {
     ASSERT_EQ(::chmod(environment_.file.c_str(), mode), 0);
@@ -73,7 +73,7 @@ TEST_F(RendezvousFile, ThatOthersMayReadOrWriteIsNotBelieved) {
   EXPECT_EQ(found()->token, environment_.token);
 }
 
-TEST_F(RendezvousFile, HoldsNoTokenThatCameWithTheEnvironment) {
+TEST_F(RendezvousFile, ContainsNoTokenFromTheEnvironment) {
   environment_.token = "sixteen letters!";
   OpenRendezvous open(environment_);
   EXPECT_EQ(text_of(environment_.file).find(environment_.token), std::string::npos);
@@ -81,7 +81,7 @@ TEST_F(RendezvousFile, HoldsNoTokenThatCameWithTheEnvironment) {
 }
 
 // Whatever listens now where that run did.
-TEST_F(RendezvousFile, OfARunThatWasKilledIsReplaced) {
+TEST_F(RendezvousFile, IsReplacedIfItsRunWasKilled) {
   const Socket another = listen_on(kLoopback, 0);
   leave("127.0.0.1 " + std::to_string(parse_port(own_end(another.fd()))) + " 0123456789abcdef\n");
   EXPECT_FALSE(FirstRank(environment_).lives());
@@ -131,7 +131,7 @@ TEST(RendezvousSocket, KeepsItsPort) {
   EXPECT_THROW(OpenRendezvous second(environment), RendezvousError);
 }
 
-TEST_F(RendezvousFile, ThatIsAUsersStays) {
+TEST_F(RendezvousFile, IsKeptIfItIsAUsersFile) {
   for (const std::string& text :
        {std::string("my notes\n"), std::string(), std::string("{\"name\": \"x\"}"),
         std::string("host 12 34 56\n"), std::string("127.0.0.1 1\n"), std::string("127.0.0.1 1 a"),
@@ -146,7 +146,7 @@ TEST_F(RendezvousFile, ThatIsAUsersStays) {
   }
 }
 
-TEST_F(RendezvousFile, ThatIsNoFileStays) {
+TEST_F(RendezvousFile, IsKeptIfItIsNoFile) {
   const auto expect_refused = [&] {
     EXPECT_THROW(OpenRendezvous open(environment_), InputError);
     EXPECT_FALSE(found());
@@ -164,7 +164,7 @@ TEST_F(RendezvousFile, ThatIsNoFileStays) {
 }
 
 // What has come in its place meanwhile is another's.
-TEST_F(RendezvousFile, IsLeftWhereItIsNoLongerOurs) {
+TEST_F(RendezvousFile, IsKeptIfItIsNoLongerOurs) {
   {
     OpenRendezvous open(environment_);
     write_text(environment_.file, "my notes\n");

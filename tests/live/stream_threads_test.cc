@@ -33,7 +33,7 @@ void leave_little_room() {
   setrlimit(RLIMIT_AS, &room);
 }
 
-TEST(StreamThreads, WhereNoMoreThreadsCanBeginIsAFailureOfTheMachine) {
+TEST(StreamThreads, TooManyThreadsAreAFailureOfTheMachine) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer needs all addresses";
   EXPECT_EXIT(
       {

@@ -127,7 +127,7 @@ TEST(Messages, ComeAsTheyWereSent) {
 }
 
 // Any byte of what a rank says, from the first on: what is heard is what was said, or nothing.
-TEST(Messages, ThatAreTamperedWithAreNotHeard) {
+TEST(Messages, AreRefusedIfTamperedWith) {
   test::Dice dice(8);
   Door door;
   const std::string secret = "a value that nobody else is to read";

@@ -104,7 +104,7 @@ TEST_F(ValidationRunTest, ARowIsWhatBothExecutorsSay) {
 }
 
 // Their parameters are others after each period.
-TEST_F(ValidationRunTest, OuterStepsAreHeldAgainstAsManyPeriods) {
+TEST_F(ValidationRunTest, OuterStepsAreComparedAfterTheSamePeriods) {
   LocalSgd& local = run.scenario.strategies[0].local_sgd;
   local.enabled = true;
   local.period = 2;
@@ -117,7 +117,7 @@ TEST_F(ValidationRunTest, OuterStepsAreHeldAgainstAsManyPeriods) {
   }
 }
 
-TEST_F(ValidationRunTest, PublishedSpeedupsStandBesideTheirRow) {
+TEST_F(ValidationRunTest, PublishedSpeedupsAreNextToTheirRow) {
   Published published;
   published.strategy = "one";
   published.speedup = 1.5;
@@ -150,7 +150,7 @@ TEST_F(ValidationRunTest, RealValuesMayBeRounded) {
 }
 
 // Rank 0 alone tells how far it is.
-TEST_F(ValidationRunTest, WhatIsToldComesInOrderAndOnce) {
+TEST_F(ValidationRunTest, ProgressIsReportedInOrderAndOnce) {
   std::mutex mutex;
   std::vector<std::string> told;
   const auto tell = [&](const std::string& text) {

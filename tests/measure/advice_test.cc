@@ -188,7 +188,7 @@ TEST(AdviceInADialect, ComesTrueWhenItIsPastedIn) {
   EXPECT_DOUBLE_EQ(step_time(again, again.strategies.front()), fusion->metrics.step_time);
 }
 
-TEST(AdviceInADialect, SaysWhereTheFrameworkHasNoWords) {
+TEST(AdviceInADialect, SaysIfTheFrameworkCannotExpressIt) {
   // DDP knows no hierarchy of its own; a file of ours may bring it.
   const auto told = told_in("pytorch", "{}");
   int unsaid = 0;
@@ -207,7 +207,7 @@ TEST(AdviceInADialect, SaysWhereTheFrameworkHasNoWords) {
   }
 }
 
-TEST(AdviceInADialect, NeverProposesWhatIsRefusedOrChangesNothing) {
+TEST(AdviceInADialect, NeverProposesRefusedOrEqualConfigurations) {
   // LocalSGD and dgc exclude each other; fusion has no effect under either.
   for (const char* config : {R"({"localsgd": true})", R"({"dgc": true})"}) {
     const auto told = told_in("paddle", config);
@@ -238,7 +238,7 @@ TEST(Advice, IsNoScenarioThatWouldBeRefused) {
   }
 }
 
-TEST(ChangeText, TellsEachKeyThatChangesWithWhatItWas) {
+TEST(ChangeText, NamesEachChangedKeyWithItsOldValue) {
   const Json config{{"fuse_grad_size_in_MB", 16}, {"dgc", true}};
   const std::pair<Json, const char*> changes[] = {
       {{{"fuse_grad_size_in_MB", 8}}, "fuse_grad_size_in_MB: 16 -> 8"},
@@ -254,7 +254,7 @@ TEST(ChangeText, TellsEachKeyThatChangesWithWhatItWas) {
             "comm_fusion.allreduce.mode: not given -> size");
 }
 
-TEST(Advice, IsSilentWhereNothingIsToBeGained) {
+TEST(Advice, IsSilentIfThereIsNoGain) {
   for (const char* cluster : {R"("nodes": 1, "gpus_per_node": 1)",
                               R"("nodes": 2, "gpus_per_node": 1,
                                  "inter": {"latency_us": 1, "bandwidth_gbps": 100000})"}) {
@@ -263,7 +263,7 @@ TEST(Advice, IsSilentWhereNothingIsToBeGained) {
 }
 
 // Operators tell what fusing them would gain, on a single GPU too.
-TEST(Advice, FusesOperatorsWhereThatPays) {
+TEST(Advice, FusesOperatorsIfThatIsFaster) {
   const Scenario scenario = test::parsed(Json::parse(R"({"name": "advice",
       "workload": {"name": "w", "batch": 64, "operators": {
         "architecture": "resnet50", "dtype": "fp16", "layout": "NHWC"}},

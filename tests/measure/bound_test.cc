@@ -27,7 +27,7 @@ Json scenario(const std::string& cluster, const std::string& tensors,
 }
 
 // The example of bound.cc.
-TEST(LowerBound, OfTwoGradientsByHand) {
+TEST(LowerBound, TwoGradientsByHand) {
   Json root = scenario(
       R"("nodes": 2, "gpus_per_node": 1, "library": "links",
          "inter": {"latency_us": 500, "bandwidth_gbps": 2})",
@@ -44,7 +44,7 @@ TEST(LowerBound, OfTwoGradientsByHand) {
 }
 
 // Across steps one bucket is awaited by the first layer; others would be awaited one by one.
-TEST(LowerBound, OfOneBucketHoldsForAllOthersAcrossSteps) {
+TEST(LowerBound, OneBucketsBoundIsValidForAllAcrossSteps) {
   const Json root = scenario(
       R"("nodes": 3, "gpus_per_node": 4, "inter": {"latency_us": 50, "bandwidth_gbps": 40},
          "intra": {"latency_us": 5, "bandwidth_gbps": 100})",
@@ -78,7 +78,7 @@ TEST(LowerBound, WorkOfTheHostIsNoPartOfAWayAcrossSteps) {
 
 // Computation lengthens the gather that a pass waits for: that is still the same gather, and over
 // before its gradient is.
-TEST(LowerBound, WhatComputationLengthensIsNoDemandOfItsOwn) {
+TEST(LowerBound, ALengthenedGatherIsCountedOnce) {
   const auto bound = [](const std::string& slowdown) {
     const Json root = scenario(
         R"("nodes": 2, "gpus_per_node": 1, "inter": {"latency_us": 1, "bandwidth_gbps": 10},

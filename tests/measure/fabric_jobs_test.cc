@@ -51,7 +51,7 @@ TEST(FabricJobs, EqualJobsHaveHalfOfASpineEach) {
     EXPECT_NEAR(job.together, 3 * kAlone, 1e-8 * kAlone);
 }
 
-TEST(FabricJobs, NobodySlowsJobsOnOtherLinks) {
+TEST(FabricJobs, JobsOnOtherLinksAreNotSlowed) {
   for (const std::vector<int>& nodes : {std::vector<int>{1, 2}, {5, 7}}) {
     const FabricJobs fabric_jobs =
         fabric_jobs_of(job_on(narrow(), {0, 4}), {job_on(narrow(), nodes)});
@@ -133,7 +133,7 @@ TEST(FabricJobs, ASearchHasWhatTheOthersLeave) {
 }
 
 // A job beside itself: rows are steps under load, and so is what they are compared with.
-TEST(FabricJobs, RowsAreStepsBesideTheOthers) {
+TEST(FabricJobs, RowsAreStepsWithTheOthers) {
   const test::Scratch scratch;
   test::write_text(scratch.path("job.json"), R"json({
     "name": "job",

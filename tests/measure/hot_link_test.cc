@@ -40,7 +40,7 @@ TEST(HotLink, IsNamedWithWhatWouldCoolIt) {
   EXPECT_LT(hot->cooler[0].second, hot->cooler[1].second);
 }
 
-TEST(HotLink, IsNoneWherePortsAreAsBusy) {
+TEST(HotLink, IsNoneIfPortsAreEquallyBusy) {
   // A ring packed on two leaves crosses each trunk once: half a port's trunk would be hot,
   EXPECT_TRUE(hot_link_in(scenario_on(leaves(8, 4, 8), fabric::Placement::kPacked)));
   // a whole port's is not, and a balanced fabric has none.
@@ -92,7 +92,7 @@ TEST(SwitchLoads, AreThoseOfTheBusiestLinkAtEachSwitch) {
 }
 
 // Of 128 switches three are one; the dimension whose links nobody takes is not there.
-TEST(SwitchLoads, OfManySwitchesAreThoseOfNeighbours) {
+TEST(SwitchLoads, AreMergedForManySwitches) {
   const fabric::Topology ring = fabric::torus({128, 1}, kNodePort / 2);
   const Scenario scenario = ring_job(on_fabric(flat_cluster(128), ring), 1e-3);
   const auto loads = loads_in(scenario);
@@ -107,7 +107,7 @@ TEST(SwitchLoads, OfManySwitchesAreThoseOfNeighbours) {
 }
 
 // Flows that meet by a hash part again where messages are spread.
-TEST(HotLink, OfCollisionsIsCooledByEvenRouting) {
+TEST(HotLink, IsCooledByEvenRoutingAfterCollisions) {
   fabric::Topology topology = leaves(8, 4, 1);
   topology.hashed = true;
   const auto hot = hot_link_in(scenario_on(topology, fabric::Placement::kSpread));

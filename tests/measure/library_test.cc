@@ -121,7 +121,7 @@ TEST(Library, OwnKeysAndAFrameworksWordsAreEvaluatedAlike) {
   EXPECT_NEAR(report.rows[0].metrics.step_time / report.rows[1].metrics.step_time, 1, 1e-9);
 }
 
-TEST(Library, AnAlgorithmMayStandBesideADialectAndIsJudged) {
+TEST(Library, AnAlgorithmMayBeNextToADialectAndIsChecked) {
   const auto step = [](const char* algorithm, int nodes) {
     Json cluster = cluster_of("");
     cluster["nodes"] = nodes;

@@ -150,7 +150,7 @@ TEST(Memory, CountsWhatStrategiesAddToIt) {
 }
 
 // Units of a layer: two are whole at a time, parameters and gradients alike.
-TEST(Memory, FsdpHoldsTwoUnitsWhole) {
+TEST(Memory, FsdpKeepsTwoWholeUnits) {
   const Memory memory =
       memory_with(scenario_of(10, 2, "fp32"), "fsdp", R"({"units": ["layers.*"]})");
   EXPECT_DOUBLE_EQ(counted(memory), 16e9 / 16);
@@ -306,7 +306,7 @@ TEST(Memory, ActivationsAreWhatTheBackwardPassReads) {
   EXPECT_EQ(memory_with(scenario, "pytorch", "{}").activations, 100);
 }
 
-TEST(Memory, WhatDoesNotFitIsSaidFirst) {
+TEST(Memory, StrategiesThatDoNotFitAreNamedFirst) {
   Json scenario = scenario_of(80, 2, "fp32");
   add(scenario, "pytorch", "{}");
   const Scenario ddp = test::parsed(scenario);

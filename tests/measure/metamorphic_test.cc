@@ -532,7 +532,7 @@ const std::vector<Rule>& rules() {
 
 class Properties : public testing::TestWithParam<std::tuple<Way, std::size_t>> {};
 
-TEST_P(Properties, Hold) {
+TEST_P(Properties, AreTrue) {
   const auto [way, index] = GetParam();
   const Rule& rule = rules()[index];
   const bool model = way == Way::kModel;

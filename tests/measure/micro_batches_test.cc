@@ -22,7 +22,7 @@ Json with_micro_batches(Json root, int count) {
 
 // 2 ms forward, 3 ms backward, 1 ms update; 25 MB at 1 Gbit/s from one of two nodes to the other
 // and back: 200 ms.
-TEST(MicroBatches, ByHand) {
+TEST(MicroBatches, MatchesAHandComputedExample) {
   const Json root = Json::parse(R"({"name": "m",
       "workload": {"name": "w", "batch": 6, "forward_ms": 2, "update_ms": 1,
                    "tensors": [{"name": "l.w", "shape": [6250000], "backward_us": 3000}]},

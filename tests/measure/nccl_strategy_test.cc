@@ -49,7 +49,7 @@ TEST(NcclStrategy, SmallGradientsGoByTreesLargeOnesByRings) {
 }
 
 // No fusion, no number of streams and no grouping goes below the bound; model and simulation agree.
-TEST(NcclStrategy, TheLowerBoundHoldsAndTheSimulationAgrees) {
+TEST(NcclStrategy, TheLowerBoundIsValidAndTheSimulationAgrees) {
   const std::string fusions[] = {"", R"(, "fusion": {"rule": "one"})",
                                  R"(, "fusion": {"rule": "size", "size_mb": 3})"};
   const std::string hierarchies[] = {"", R"(, "hierarchy": {"form": "sharded"})",

@@ -97,7 +97,7 @@ TEST_F(DgcFasterRcnn, SpeedupsAreWithinEightPercentFittedAndLeftOut) {
   }
 }
 
-TEST_F(DgcFasterRcnn, DoesNotPayOnAFastNetworkAndPaysMoreTheSlowerItIs) {
+TEST_F(DgcFasterRcnn, IsSlowerOnAFastNetworkAndFasterOnSlowOnes) {
   double before = 0;
   for (const auto& row : report_.rows) {  // at 100, 10 and 1 Gbit/s
     if (row.strategy != "dgc") continue;

@@ -67,7 +67,7 @@ TEST(RoundingError, IsThatOfTwoRoundings) {
 
 // Gradients in 16 bits are rounded in their sums alone. Two numbers of one octave have sums that
 // fall half-way as often as not: somewhat more than a uniform error.
-TEST(RoundingError, OfNarrowGradientsIsThatOfTheirSum) {
+TEST(RoundingError, IsTheSumsForNarrowGradients) {
   const double sum = once(1, std::sqrt(2.0));
   EXPECT_NEAR(*error_of(2, {}, DType::kBf16) / 0x1p-7, sum, 0.1 * sum);
   Strategy wide;
@@ -84,7 +84,7 @@ TEST(RoundingError, TellsARingFromAllToAll) {
   }
 }
 
-TEST(RoundingError, IsNotAskedWhereNothingIsRoundedOrMoreIsLost) {
+TEST(RoundingError, IsNotComputedIfNothingIsRoundedOrMoreIsLost) {
   EXPECT_FALSE(error_of(2, {}));
   EXPECT_FALSE(error_of(2, {}, DType::kFp64));
   for (const char* codec : {"dgc", "powersgd", "batched_powersgd"}) {

@@ -20,7 +20,7 @@ input::Document document_of(int points) {
 }
 
 // Wherever it comes, the next question is the last one.
-TEST(Study, EndsAtOnceWhereItIsInterrupted) {
+TEST(Study, EndsAtOnceIfInterrupted) {
   constexpr int kPoints = 20;
   const input::Document document = document_of(kPoints);
   for (int at = 0; at < 3 * kPoints; ++at) {
@@ -39,7 +39,7 @@ TEST(Study, EndsAtOnceWhereItIsInterrupted) {
 
 // A taken row is the row that a report keeps, here and over processes; here it comes before the
 // next one is evaluated.
-TEST(Study, RowsAreTakenAsTheyAreEvaluated) {
+TEST(Study, RowsArriveAsTheyAreEvaluated) {
   constexpr std::size_t kPoints = 20;
   const input::Document document = document_of(kPoints);
   StudyOptions options = test::study_options();

@@ -46,7 +46,7 @@ void expect_suspicious(const Json& scenario, const std::string& what, const std:
   EXPECT_TRUE(test::contains(suspicious[0], part)) << suspicious[0];
 }
 
-TEST(DoubtfulInput, OfTheClusterAndTheWorkload) {
+TEST(DoubtfulInput, IsNotedForClusterAndWorkload) {
   const std::pair<const char*, const char*> rows[] = {
       // patches of `usual`
       {"{}", ""},
@@ -100,7 +100,7 @@ TEST(Warnings, SayWhatAnOddVocabularyCosts) {
             "");
 }
 
-TEST(DoubtfulInput, OfFrameworksConfigurations) {
+TEST(DoubtfulInput, IsNotedForFrameworksConfigurations) {
   const std::tuple<const char*, const char*, const char*> rows[] = {
       {"fsdp", "{}",
        "no units are given, so the model is one unit and nothing overlaps the backward pass: name "
@@ -147,7 +147,7 @@ TEST(DoubtfulInput, ProductsThatADeviceDoesNotHaveTakeTheRateOfFp32) {
 }
 
 // Beside its base a name is a label: neither NCCL's model nor the rate of bf16 follows it.
-TEST(DoubtfulInput, ANameChangesNothingBesideABase) {
+TEST(DoubtfulInput, ANameChangesNothingNextToABase) {
   Json scenario = usual();
   scenario["workload"]["operators"]["dtype"] = "bf16";
   const Scenario own = test::parsed(scenario);
@@ -158,7 +158,7 @@ TEST(DoubtfulInput, ANameChangesNothingBesideABase) {
 }
 
 // That is no mistake: a warning, and not suspicious.
-TEST(DoubtfulInput, NcclStandsInForRccl) {
+TEST(DoubtfulInput, NcclReplacesRccl) {
   Json scenario = usual();
   scenario["cluster"] = {{"name", "c"}, {"node", "mi300x-platform"}, {"nodes", 2}};
   scenario["cluster"]["library"] = "nccl";
@@ -176,7 +176,7 @@ TEST(DoubtfulInput, AGeneratedWorkloadIsNamedByItsArchitecture) {
   EXPECT_EQ(test::parsed(scenario).workload.name, "ours");
 }
 
-TEST(DoubtfulInput, StandsAheadOfOtherWarnings) {
+TEST(DoubtfulInput, IsPrintedBeforeOtherWarnings) {
   Json scenario = usual();
   scenario["cluster"]["gpus_per_node"] = 9;
   auto warnings = warnings_in(scenario);

@@ -60,7 +60,7 @@ class EndsAt : public run::Executor {
 };
 
 // What every verb prints comes of these two. A network that loses all makes no step of them.
-TEST(Evaluated, WhatIsNoTimeIsNeverHandedOn) {
+TEST(Evaluated, InvalidTimesAreRefused) {
   Scenario scenario = scenario_over(10);
   collective::CostCache cache(scenario.cluster);
   const Strategy& strategy = scenario.strategies.front();
@@ -138,7 +138,7 @@ TEST(Uncertainty, CollisionsOfHashedFlowsAreInTheInterval) {
   EXPECT_EQ(own(one_way, 1), before);
 }
 
-TEST(Uncertainty, AnIntervalHoldsItsPrediction) {
+TEST(Uncertainty, AnIntervalContainsItsPrediction) {
   for (const double gbps : {0.1, 1.0, 10.0, 100.0}) {
     const Scenario scenario = scenario_over(gbps);
     Uncertainties uncertainties(scenario);
@@ -200,7 +200,7 @@ TEST(Uncertainty, AnEndIsTheStepOfTheMovedInput) {
   }
 }
 
-TEST(Uncertainty, WhatTwoRowsShareCancelsInTheirRatio) {
+TEST(Uncertainty, SharedErrorsCancelInTheRatioOfTwoRows) {
   const Scenario scenario = scenario_over(1);
   Uncertainties uncertainties(scenario);
   const Sensitivity one = uncertainties.sensitivity(scenario.strategies[1]);
@@ -452,7 +452,7 @@ TEST(Uncertainty, TimesAreAsSureAsTheirRecording) {
 
 // Where nobody measured a collective, the guess about one kind is not that about another: rows that
 // use different kinds do not share all of the doubt, rows of one kind do.
-TEST(Uncertainty, KindsOfCollectivesThatAreGuessedDoNotShareAllDoubt) {
+TEST(Uncertainty, GuessedKindsOfCollectivesDoNotShareAllErrors) {
   Json root = Json::parse(R"({"name": "d", "workload": {"name": "w", "forward_ms": 4},
       "cluster": {"name": "c", "node": "p3.16xlarge", "nodes": 2},
       "strategies": [{"name": "flat", "algorithm": "nccl", "fusion": {"rule": "one"}},

@@ -88,7 +88,7 @@ TEST(Validation, LatenciesAreSuspectedByTheQuickerThird) {
   EXPECT_TRUE(advice[0].starts_with("Small collectives")) << advice[0];
 }
 
-TEST(Validation, OfThePredictionItselfHasNoError) {
+TEST(Validation, APredictionHasNoErrorAgainstItself) {
   const ValidatedRow row = row_of(1, 1);
   EXPECT_NEAR(row.error(), 0, 1e-9);
   EXPECT_EQ(row.steps.size(), 3U);

@@ -66,7 +66,7 @@ std::string warning_on(const Json& scenario) {
   return warnings.empty() ? "" : warnings.front();
 }
 
-TEST(Warnings, NothingIsSaidWhereNothingIsOdd) {
+TEST(Warnings, PlausibleInputHasNoWarning) {
   EXPECT_TRUE(warnings_on(plain()).empty()) << Json(warnings_on(plain())).dump();
 }
 
@@ -174,7 +174,7 @@ TEST(Warnings, AFilesTimesUnderTheScenariosTotalAreMeant) {
   EXPECT_TRUE(warnings_in(scenario).empty());
 }
 
-TEST(Warnings, WhatOverlapIsTakenToCost) {
+TEST(Warnings, TheAssumedCostOfOverlapIsNoted) {
   Json scenario = plain();
   scenario["cluster"].erase("library");
   scenario["cluster"]["device"]["name"] = "A100";
@@ -188,7 +188,7 @@ TEST(Warnings, WhatOverlapIsTakenToCost) {
 }
 
 // Nothing says whether collectives slow these ranks down.
-TEST(Warnings, ACostOfOverlapThatIsNotKnownIsSaid) {
+TEST(Warnings, AnUnknownCostOfOverlapIsNoted) {
   Json scenario = plain();
   scenario["cluster"].erase("library");
   EXPECT_TRUE(contains(warnings_on(scenario)[0], "neither cluster.device nor cluster.library"));
@@ -245,7 +245,7 @@ TEST(Warnings, FirstStepsOfSeveralStrategiesAreOneLine) {
       << Json(warnings).dump(1);
 }
 
-TEST(Warnings, LinesOfOnePointThatDifferInDigitsAreAllSaid) {
+TEST(Warnings, LinesOfOnePointThatDifferInDigitsAreAllPrinted) {
   Json scenario = plain();
   scenario["cluster"]["gpus_per_node"] = 8;
   scenario["strategies"] = Json::array();
@@ -293,7 +293,7 @@ TEST(Warnings, RowsOfDifferentNetworksAreNamed) {
   EXPECT_TRUE(warnings_on(scenario).empty());
 }
 
-TEST(Warnings, ASweepSaysOnceWhatDiffersInNumbersAlone) {
+TEST(Warnings, ASweepMergesWarningsThatDifferOnlyInNumbers) {
   Json scenario = plain();
   scenario["sweep"] = {{"cluster.inter.bandwidth_gbps", {10, 25000, 50000}}};
   const auto warnings = warnings_in(scenario);
@@ -355,7 +355,7 @@ TEST(GradientOrder, NamesThatWereMadeUpSayNothing) {
   }
 }
 
-TEST(GradientOrder, MadeUpNamesCountWhereTheShapesFollowEachOther) {
+TEST(GradientOrder, MadeUpNamesCountIfTheShapesFollowEachOther) {
   Workload workload = named({"t0", "t1", "t2", "t3"});
   const std::vector<std::vector<std::int64_t>> shapes{{64, 784}, {128, 64}, {256, 128}, {10, 256}};
   for (std::size_t i = 0; i < shapes.size(); ++i) workload.tensors[i].shape = shapes[i];
@@ -381,7 +381,7 @@ TEST(GradientOrder, EveryShippedWorkloadIsInOrderAndTurnedRoundIsNot) {
   EXPECT_GE(workloads, 15);
 }
 
-TEST(Warnings, ForwardOrderIsSaid) {
+TEST(Warnings, ForwardOrderIsNoted) {
   Json scenario = plain();
   auto& tensors = scenario["workload"]["tensors"];
   tensors = Json::parse(R"([

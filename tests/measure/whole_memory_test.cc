@@ -139,7 +139,7 @@ TEST(WholeMemory, RecomputationIsWhatWasPublished) {
   EXPECT_NEAR(with("full") / (held * 2 * unit + all - 2 * unit + embedded), 1, 0.03);
 }
 
-TEST(WholeMemory, WhatDoesNotFitIsSaidWithWhatWould) {
+TEST(WholeMemory, AJobThatDoesNotFitNamesASchemeThatDoes) {
   Json scenario = job({{"tensor", 2}, {"pipeline", 4}});
   const auto shortage = [&](double bytes) {
     scenario["cluster"]["device"] = {

@@ -436,7 +436,7 @@ TEST(Architecture, LaunchesWhatPaddleDoes) {
 
 // FusedMultiHeadAttention and FusedFeedForward: 10 and 4 kernels forward, 11 and 5 with the
 // normalisation first.
-TEST(Architecture, FusedLayersLaunchAsManyKernelsAsPaddles) {
+TEST(Architecture, FusedLayersLaunchPaddlesNumberOfKernels) {
   const auto forward = [](const OperatorList& list, const std::string& prefix) {
     int kernels = 0;
     for (const auto& op : list.operators) {

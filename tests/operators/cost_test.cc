@@ -86,7 +86,7 @@ TEST(OperatorCost, TwoClocksInClosedForm) {
 }
 
 // A host that ran ahead during long kernels hides the launches of short ones behind them.
-TEST(OperatorCost, LongKernelsHideTheLaunchesBehindThem) {
+TEST(OperatorCost, LongKernelsHideLaterLaunches) {
   OperatorList list;
   list.values = {{"", 100000000}, {"", 0}};
   list.operators.push_back({"conv2d", StepPart::kForward, {{0}}, {{1}}});

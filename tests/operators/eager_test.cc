@@ -98,7 +98,7 @@ TEST(Eager, OnlyGpt2HasTheLongActivation) {
 
 // Kernels of a step as torch 2.11 launched them on an H200, the update's 60 to 145 lists left out
 // (scenarios/published/gpu/h200_steps.json); a step by our count has one a parameter there.
-TEST(Eager, KernelsAreAboutAsManyAsTorchLaunches) {
+TEST(Eager, KernelsAreAboutAsNumerousAsTorchs) {
   const struct {
     const char* name;
     int launched;
@@ -128,7 +128,7 @@ Operator product_of(const char* kind, DType dtype, std::int64_t columns) {
   return op;
 }
 
-TEST(Products, WithOddColumnsAreSlow) {
+TEST(Products, AreSlowWithOddColumns) {
   const auto seconds = [](std::int64_t columns, int capability) {
     Device device = hopper();
     device.compute_capability = capability;
@@ -142,7 +142,7 @@ TEST(Products, WithOddColumnsAreSlow) {
 }
 
 // torch.set_float32_matmul_precision("high"): half the rate of half precision, attention's too.
-TEST(Products, OthersTakeTf32WhereTheyAreToldTo) {
+TEST(Products, OthersUseTf32IfAsked) {
   for (const char* kind : {"matmul_v2", "flash_attn"}) {
     Operator op = product_of(kind, DType::kFp32, 50257);
     const Seconds exact = kernel_time({}, op, hopper());

@@ -180,7 +180,7 @@ TEST_F(Package, ManualAndCompletionAreInstalled) {
   EXPECT_EQ(test::text_of(path("share/fish/vendor_completions.d/syncline.fish")), printed("fish"));
 }
 
-TEST_F(Package, WhatWasInstalledIsRemoved) {
+TEST_F(Package, UninstallRemovesTheInstalledFiles) {
   const test::Scratch root;
   const auto make = [&](const std::string& target) {
     // What is to be installed was built with this test.

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kEvery = 79;  // of the pairs, and so many triples: ten seconds
 constexpr std::size_t kTriples = 60;
 
-TEST(Pairs, HoldTheLaws) {
+TEST(Pairs, PassAllChecks) {
   std::vector<Case> cases;
   const auto all = pair_cases();
   for (std::size_t i = 0; i < all.size(); i += kEvery) cases.push_back(all[i]);
@@ -38,7 +38,7 @@ TEST(Pairs, HoldTheLaws) {
 
 // A fragment that no shape takes holds nothing, but for one: interleaved stages take their
 // micro-batches in rounds, and a remainder is refused whatever stands next to it.
-TEST(Pairs, EachFragmentIsAScenarioAlone) {
+TEST(Pairs, EachFragmentIsAScenarioOfItsOwn) {
   for (std::size_t i = 0; i < fragments().size(); ++i) {
     std::string refusal;
     const bool taken = std::ranges::any_of(shapes(), [&](const Shape& shape) {

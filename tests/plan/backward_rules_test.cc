@@ -42,7 +42,7 @@ Seconds step_time(const Workload& workload, const Cluster& cluster, const Strate
                      make_plan(workload, cluster, strategy));
 }
 
-TEST(InFlight, TheBackwardPassWaitsForAllButSoMany) {
+TEST(InFlight, TheBackwardPassWaitsForAllButALimitedNumber) {
   Strategy strategy;
   strategy.traits.in_flight = 1;
   const Plan plan = make_plan(layers(4), cluster_of(4, 1), strategy);
@@ -80,7 +80,7 @@ TEST(InFlight, CostsWhatOverlapIsLost) {
   EXPECT_NEAR(step_time(workload, cluster, strategy), begun + 0.050 + c + std::max(0.001, c), 1e-9);
 }
 
-TEST(InFlight, IsNeverFasterAndAsManyAsBucketsIsNoLimit) {
+TEST(InFlight, IsNeverFasterAndNoLimitFromTheNumberOfBucketsOn) {
   std::mt19937 random(5);
   for (int round = 0; round < 100; ++round) {
     Workload workload = layers(3 + static_cast<int>(random() % 6));
@@ -136,7 +136,7 @@ TEST(Cuts, CopiesCostTheSame) {
   EXPECT_EQ(make_plan(workload, cluster, strategy).buckets.size(), 4u);
 }
 
-TEST(WithNext, ABucketGoesWithTheGradientBehindIt) {
+TEST(WithNext, ABucketWaitsForTheNextGradient) {
   Strategy strategy = in_groups({{0, 1}, {2}, {3}});
   strategy.traits.buckets.with_next = true;
   const Plan plan = make_plan(layers(4), cluster_of(2, 1), strategy);
@@ -145,7 +145,7 @@ TEST(WithNext, ABucketGoesWithTheGradientBehindIt) {
   EXPECT_EQ(plan.buckets[1].tensors, (std::vector<int>{2}));
 }
 
-TEST(EachMicroBatch, ExchangesInEveryOne) {
+TEST(EachMicroBatch, AllReducesInEveryOne) {
   Workload workload = layers(4);
   workload.micro_batches = 3;
   for (const auto exchange : {Strategy::Exchange::kAllReduce, Strategy::Exchange::kSharded,
@@ -188,7 +188,7 @@ TEST(ShardedUpdate, ReducesInFullAndGathersParameters) {
   EXPECT_NEAR(seconds_of_phase(plan, Phase::kUpdate), 0.002, 1e-12);
 }
 
-TEST(Regather, AsksForTheNextUnitAheadOfThisOnesBackwardPass) {
+TEST(Regather, GathersTheNextUnitBeforeThisOnesBackwardPass) {
   const Plan plan = make_plan(layers(3), cluster_of(4, 1), regathering());
   constexpr auto kGather = CollectiveKind::kAllGather;
   constexpr auto kScatter = CollectiveKind::kReduceScatter;
@@ -348,7 +348,7 @@ TEST(Fetches, BringEachParameterBeforeItsLayer) {
 }
 
 // Gradients of a piece are there at its end, and with them their buckets.
-TEST(Pieces, OfTheBackwardPass) {
+TEST(Pieces, EndBucketsWithTheirSegment) {
   Strategy strategy;
   strategy.graph_segments = {1, 3};
   const auto ready = [&] {
@@ -370,7 +370,7 @@ TEST(Pieces, OfTheBackwardPass) {
 
 // Three tensors of 100, 64 and 1 elements at multiples of 64: 128 + 64 + 1, then a multiple of
 // 384 = lcm(3, 128).
-TEST(Padding, OfTensorsAndBucketsInElements) {
+TEST(Padding, RoundsTensorsAndBucketsUp) {
   Workload workload;
   workload.tensors = {tensor_of("a", {100}), tensor_of("b", {64}), tensor_of("c", {1})};
   Strategy strategy = strategy_with(Fusion::Rule::kOne);
@@ -392,7 +392,7 @@ TEST(Padding, OfTensorsAndBucketsInElements) {
 }
 
 // Rows are padded tensor by tensor; what has no dimension is left as it is.
-TEST(Padding, OfTheFirstDimension) {
+TEST(Padding, RoundsTheFirstDimensionUp) {
   Workload workload;
   workload.tensors = {tensor_of("even", {8, 3}), tensor_of("one", {1, 197, 2}),
                       tensor_of("odd", {5}), tensor_of("none", {})};
@@ -405,7 +405,7 @@ TEST(Padding, OfTheFirstDimension) {
 
 // DDP makes the buffers equal ahead of a step, whatever is fused and whichever micro-batches there
 // are; LocalSGD does not, and neither does who turns it off, nor a rank that is alone.
-TEST(Buffers, AreBroadcastAheadOfEachStep) {
+TEST(Buffers, AreBroadcastBeforeEachStep) {
   Workload workload = layers(4);
   const Cluster cluster = cluster_of(2, 1);
   Strategy strategy;

@@ -179,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(Rows, CombinedKnobs, testing::ValuesIn(kRows),
                          [](const auto& row) { return std::string(row.param.name); });
 
 // What changes nothing is said, as nothing is wrong with it.
-TEST(CombinedNotes, AcrossLastAloneChangesNothing) {
+TEST(CombinedNotes, OnlyAcrossLastChangesNothing) {
   const auto notes = scenario_named("AcrossLast").strategies.front().notes;
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_TRUE(notes.front().starts_with("hierarchy.across_last changes nothing here"));
@@ -187,7 +187,7 @@ TEST(CombinedNotes, AcrossLastAloneChangesNothing) {
 
 // What is left of a cycle is waited for once a bucket is ready, so that what holds the passes up
 // holds its release up too: a cycle costs the same on a slow step as on a fast one.
-TEST(CombinedTicks, WaitBehindWhatHoldsThePassesUp) {
+TEST(CombinedTicks, WaitAfterDelaysOfThePasses) {
   for (const char* name : {"TicksRegather", "TicksCrossStep", "TicksInFlight"}) {
     const Scenario scenario = scenario_named(name);
     for (const Op& op :

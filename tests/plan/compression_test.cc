@@ -22,7 +22,7 @@ Seconds first_seconds(const Plan& plan, Busy::Reason reason) {
   return seconds_of(ops_of(plan, reason).at(0)->work);
 }
 
-TEST(Planner, DgcTensorsTravelAloneAndTheRestIsFused) {
+TEST(Planner, DgcTensorsTravelOneByOneAndTheRestIsFused) {
   Workload workload = five();
   workload.tensors[1] = tensor_of("large1", {20000});
   workload.tensors[3] = tensor_of("large3", {30000});
@@ -43,7 +43,7 @@ TEST(Planner, DgcTensorsTravelAloneAndTheRestIsFused) {
 }
 
 // Encoding runs where gradients are made, decoding where they arrive.
-TEST(Planner, EncodeComputesAndDecodeFollowsTheExchange) {
+TEST(Planner, EncodeComputesAndDecodeFollowsTheCollective) {
   Cluster cluster = cluster_of(4, 1);
   cluster.device.launch = 1e-5;
   Strategy strategy = dgc_strategy(10);

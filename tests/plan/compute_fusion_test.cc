@@ -142,7 +142,7 @@ TEST(ComputeFusion, EarlierPassesTakeWhatLaterOnesCouldHave) {
   expect_match(fuse_operators(resnet, fusion).matches[1], 16, 16);
 }
 
-TEST(ComputeFusion, NothingInResNetIsDepthwise) {
+TEST(ComputeFusion, ResNetHasNoDepthwiseConvolution) {
   const auto match = match_of(architecture("resnet50"), &ComputeFusion::fuse_relu_depthwise_conv);
   expect_match(match, 0, 0);
   EXPECT_EQ(match.detail, "the workload has no depthwise_conv2d");
@@ -211,7 +211,7 @@ TEST(ComputeFusion, EpilogueActivationsNeedRoundColumns) {
 }
 
 // A residual sum is no bias, and a product of two activations is no linear layer.
-TEST(ComputeFusion, EpilogueTakesBiasesBehindWeightsOnly) {
+TEST(ComputeFusion, EpilogueTakesBiasesAfterWeightsOnly) {
   Workload workload = of_values(5, 4096);
   auto& list = workload.operators;
   Operator product{"matmul_v2", StepPart::kForward, {{0}, {1}}, {{3}}};
@@ -225,7 +225,7 @@ TEST(ComputeFusion, EpilogueTakesBiasesBehindWeightsOnly) {
 }
 
 // An intermediate that someone else reads stays out of every pattern.
-TEST(ComputeFusion, IntermediatesAreReadByThePatternAlone) {
+TEST(ComputeFusion, IntermediatesAreReadOnlyByThePattern) {
   for (const bool shared : {false, true}) {
     Workload workload = of_values(6, 1024,
                                   {{"elementwise_add", StepPart::kForward, {{0}, {1}}, {{2}}},

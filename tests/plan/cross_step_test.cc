@@ -70,7 +70,7 @@ Strategy by_layer(Bytes partition = 0) {
   return strategy;
 }
 
-TEST(CrossStep, ByHand) {
+TEST(CrossStep, MatchesAHandComputedExample) {
   const auto step = [](const Strategy& strategy) {
     return modelled(two_layers(), two_nodes(), strategy).step_time;
   };

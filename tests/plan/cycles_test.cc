@@ -17,7 +17,7 @@ std::vector<OnWire> wires(const std::vector<Bytes>& bytes) {
   return each(bytes, [](Bytes size) { return OnWire{DType::kFp32, size}; });
 }
 
-TEST(Cycles, WhatIsReadyAtATickGoesTogether) {
+TEST(Cycles, GradientsReadyAtATickGoTogether) {
   const auto releases =
       tick_releases({0.5, 1, 1.5, 1.5, 3.25}, wires({1, 1, 1, 1, 1}), 100, 1.0, 0.0);
   EXPECT_EQ(each(releases, &Release::time), (std::vector<Seconds>{1, 2, 4}));

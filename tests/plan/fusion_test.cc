@@ -121,7 +121,7 @@ TEST(PaddleFusion, PaddingOfTheFirstGroup) {
   EXPECT_EQ(buckets[0].padded_bytes, 17932544);
 }
 
-TEST(PaddleFusion, WithoutSizeMergingLayersStayAlone) {
+TEST(PaddleFusion, WithoutSizeMergingLayersStaySeparate) {
   Fusion fusion = strategy_with(Fusion::Rule::kLayer).fusion;
   fusion.layer_key = Fusion::LayerKey::kFirstDot;
   // Only weight and bias of the head share what stands before the dot.
@@ -196,7 +196,7 @@ TEST(HorovodFusion, ABucketClosesBeforeItsLimit) {
   EXPECT_EQ(fuse_all(tensors_of({1, 1, 1}), fusion), (Groups{{0}, {1}, {2}}));
 }
 
-TEST(HorovodFusion, NoBucketOfResNetExceedsTheLimitUnlessAlone) {
+TEST(HorovodFusion, NoBucketOfSeveralGradientsExceedsTheLimit) {
   const auto tensors = shipped_workload("resnet50_v100.json").tensors;
   for (const auto& [count, mebibytes] :
        sizes_of(tensors, by_size(8 * kMiB, Fusion::Close::kBefore))) {

@@ -55,7 +55,7 @@ Seconds period_of(const Strategy& strategy, const Cluster& cluster, bool simulat
   return period_of(make_plan(bare(), cluster, strategy), cluster, simulated);
 }
 
-TEST(LocalPlan, DiLoCoIsTheStepsAndOneExchange) {
+TEST(LocalPlan, DiLoCoIsTheStepsAndOneAveraging) {
   for (const BytesPerSecond bandwidth : {1e4, 1e5, 1e7}) {
     const Cluster cluster = slow(bandwidth);
     const Seconds expected = 10 * kStep + ring(2000, cluster);
@@ -66,7 +66,7 @@ TEST(LocalPlan, DiLoCoIsTheStepsAndOneExchange) {
 
 // Three of five gradients, then two: each fragment holds training up for what its steps of delay
 // leave of its exchange.
-TEST(LocalPlan, FragmentsTravelBesideTheStepsOfTheirDelay) {
+TEST(LocalPlan, FragmentsTravelDuringTheStepsOfTheirDelay) {
   for (const BytesPerSecond bandwidth : {3e3, 1e4, 3e4, 1e5, 1e7}) {
     for (const int delay : {0, 1, 3, 4}) {
       const Cluster cluster = slow(bandwidth);
@@ -210,7 +210,7 @@ TEST(LocalPlan, GradientsStayInTheirGroupAndPartsCross) {
 }
 
 // Three steps of a group take three times what the group takes by itself.
-TEST(LocalPlan, AGroupsStepIsThatOfTheGroupAlone) {
+TEST(LocalPlan, AGroupsStepIsThatOfTheGroupAsACluster) {
   const Cluster cluster = cluster_of(3, 4);
   for (const bool cross : {false, true}) {
     Strategy strategy = in_nodes(Strategy::Exchange::kSharded);
@@ -247,7 +247,7 @@ TEST(LocalPlan, ADelayedFragmentHasAStreamOfItsOwn) {
   EXPECT_GT(held - beside, 9 * kStep * 0.99);
 }
 
-TEST(LocalPlan, FragmentsAreEvenAndHoldEveryParameterOnce) {
+TEST(LocalPlan, FragmentsAreEvenAndContainEveryParameterOnce) {
   const Workload workload = test::shipped_workload("resnet50_v100.json");
   for (const int fragments : {1, 2, 3, 8, 50}) {
     const Plan plan = make_plan(workload, cluster_of(2, 1), diloco(100, fragments));

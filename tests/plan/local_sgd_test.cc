@@ -57,12 +57,12 @@ TEST(AdaptivePeriod, IsTheRootOfTheGainRoundedUp) {
 }
 
 // AdaComm has tau_0 outside the root; Paddle has it inside.
-TEST(AdaptivePeriod, TheFirstPeriodStandsInsideTheRoot) {
+TEST(AdaptivePeriod, TheFirstPeriodIsInsideTheRoot) {
   EXPECT_EQ(adaptive_period(adaptive(9), 0.1, 4, 0.1, 4), 3);
   EXPECT_EQ(adaptive_period(adaptive(16), 0.1, 4, 0.1, 1), 2);
 }
 
-TEST(AdaptivePeriod, IsHeldBetweenOneAndTheMost) {
+TEST(AdaptivePeriod, IsBetweenOneAndTheMaximum) {
   EXPECT_EQ(adaptive_period(adaptive(), 0.1, 4, 1e-9, 4), 16);
   EXPECT_EQ(adaptive_period(adaptive(), 0.1, 4, 0, 4), 16);  // at the end of a decay to nothing
   EXPECT_EQ(adaptive_period(adaptive(), 0.1, 4, 10, 1e-9), 1);
@@ -124,7 +124,7 @@ TEST(PeriodShares, TheFirstStepsAverageEveryTime) {
 
 // Seventeen steps, the first seven averaged each, then steps 10, 13 and 16; a run of step 11 alone,
 // which is an averaging's, and one of step 10, which is none's.
-TEST(PeriodShares, StepsBehindTheLastAveragingAreNotAveraged) {
+TEST(PeriodShares, StepsAfterTheLastAveragingAreNotAveraged) {
   EXPECT_EQ(shares_of(fixed(3, 7), run_of(17)), (Shares{{1, 7}, {3, 9}, {kNever, 1}}));
   Training one = run_of(1);
   one.from = 10;

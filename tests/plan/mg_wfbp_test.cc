@@ -110,7 +110,7 @@ TEST(MgWfbp, IsGreedy) {
   EXPECT_NEAR(end / best[count], 1.36, 0.01);
 }
 
-TEST(MgWfbp, KeepsOneDtypeABucketAndLeavesSparseAlone) {
+TEST(MgWfbp, KeepsOneDtypePerBucketAndSparseGradientsApart) {
   Workload workload;
   workload.tensors = {tensor_of("a", {100}), tensor_of("b", {100}, DType::kFp16),
                       test::sparse_tensor_of("c", {50, 2}, 3), tensor_of("d", {100})};

@@ -192,7 +192,7 @@ TEST(Pipeline, EachStageSumsItsOwnGradients) {
 // With the pipeline inside, replicas stand a whole replica apart.
 // Exchanges wait for all passes of their stage: of the last chunk alone, or of all of them where
 // they come after the passes, or share the computation's stream.
-TEST(Pipeline, ExchangesMayWaitForAllPasses) {
+TEST(Pipeline, AllReducesMayWaitForAllPasses) {
   for (const auto& parallel : all_schedules(2)) {
     const Workload workload = job(parallel, 4);
     const Cluster cluster = cluster_of(4, 1);
@@ -248,7 +248,7 @@ TEST(Pipeline, OrderPutsStagesOrReplicasSideBySide) {
 }
 
 // Experts are summed in groups of their own, behind neither kind waits the other.
-TEST(Pipeline, ExpertsAreSummedByThoseThatHoldThem) {
+TEST(Pipeline, ExpertsAreSummedByTheRanksThatHaveThem) {
   Parallel parallel;
   parallel.tensor = 2;
   parallel.expert = 4;
@@ -376,7 +376,7 @@ TEST(Pipeline, EachPassOnceOrNoPlan) {
 }
 
 // One stage without tensor parallelism is plain data parallelism, to the bit.
-TEST(Pipeline, NothingCutIsDataParallelism) {
+TEST(Pipeline, OneStageIsDataParallelism) {
   const Workload workload = job({}, 3);
   const Cluster cluster = test::cluster_of(2, 4);
   const Strategy strategy = strategy_with(Fusion::Rule::kNone);
@@ -511,7 +511,7 @@ TEST(Pipeline, SimulationAgreesWithTheModel) {
 }
 
 // Ranks that sum one gradient are fewer than the layout has: it is no longer theirs.
-TEST(Pipeline, TheExchangeByItselfHasNoLayout) {
+TEST(Pipeline, ThePlanOfTheCollectivesHasNoLayout) {
   Workload workload = job(pipeline(2, Schedule::k1F1B), 4);
   workload.parallel.tensor = 2;
   const Cluster two = free_links(2);

@@ -19,7 +19,7 @@ using test::shipped_workload;
 using test::sparse_tensor_of;
 using test::tensor_of;
 
-TEST(Planner, AStepIsForwardBackwardExchangeUpdate) {
+TEST(Planner, AStepIsForwardBackwardAllReduceUpdate) {
   const Plan plan = make_plan(five(), cluster_of(4, 1), {});
   EXPECT_EQ(plan.ranks, 4);
   EXPECT_EQ(plan.streams, 2);
@@ -53,7 +53,7 @@ TEST(Planner, ABucketWaitsForItsLastGradient) {
 }
 
 // Layers whose tensors lie apart: ordered by when they are complete, not by when they begin.
-TEST(Planner, BucketsAreExchangedInTheOrderInWhichTheyAreComplete) {
+TEST(Planner, BucketsAreReducedInOrderOfCompletion) {
   Workload workload = five();
   workload.tensors[0].name = workload.tensors[4].name = "far.x";
   const Plan plan = make_plan(workload, cluster_of(2, 1), strategy_with(Fusion::Rule::kLayer));
@@ -79,7 +79,7 @@ TEST(Planner, WithoutOverlapEverythingIsOnOneStream) {
   for (const auto& op : plan.ops) EXPECT_EQ(op.stream, kComputeStream);
 }
 
-TEST(Planner, OneRankExchangesNothing) {
+TEST(Planner, OneRankCommunicatesNothing) {
   for (Strategy strategy : {Strategy{}, dgc_strategy(10), local_strategy(4)}) {
     const Plan plan = make_plan(five(), cluster_of(1, 1), strategy);
     EXPECT_EQ(ops_of<Compute>(plan).size(), plan.ops.size());
@@ -364,7 +364,7 @@ TEST(EveryPlan, IsInOrderAndComplete) {
 }
 
 // Gradients add up over three micro-batches; the first two keep theirs, whatever is exchanged.
-TEST(MicroBatches, AreExchangedBesideTheLastBackwardPass) {
+TEST(MicroBatches, AreReducedDuringTheLastBackwardPass) {
   Workload workload = five();
   workload.micro_batches = 3;
   for (const auto exchange : {Strategy::Exchange::kAllReduce, Strategy::Exchange::kSharded}) {
@@ -414,7 +414,7 @@ TEST(MeasuredCopies, TakeThePlaceOfTheMemoryRate) {
 
 // Parameters are gathered where they stay: only gradients are copied into a bucket, and back where
 // their sum comes back.
-TEST(MeasuredCopies, AreOfGradientsAlone) {
+TEST(MeasuredCopies, AreOnlyOfGradients) {
   using enum Strategy::Exchange;
   for (const auto exchange : {kAllReduce, kDecoupled, kSharded, kShardedUpdate}) {
     Strategy strategy = exchanging(exchange);
@@ -432,7 +432,7 @@ TEST(MeasuredCopies, AreOfGradientsAlone) {
   }
 }
 
-TEST(HostGap, IsOnceAStepBehindTheExchangesAndAheadOfTheUpdate) {
+TEST(HostGap, IsOncePerStepBetweenAllReducesAndUpdate) {
   for (Strategy strategy :
        {Strategy{}, exchanging(Strategy::Exchange::kSharded), local_strategy(3)}) {
     strategy.fusion.rule = Fusion::Rule::kOne;

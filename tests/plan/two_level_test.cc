@@ -70,7 +70,7 @@ TEST(TwoLevel, ItsEndsAreShardingAndAllReduce) {
   same(make_plan(workload, cluster, two_level(1)), make_plan(workload, cluster, {}));
 }
 
-TEST(TwoLevel, AcrossOnAStreamOfItsOwnHoldsNoReduceScatterUp) {
+TEST(TwoLevel, AcrossOnAStreamOfItsOwnDelaysNoReduceScatter) {
   Strategy strategy = two_level(4);
   strategy.traits.across_stream = true;
   const Plan plan = make_plan(odd(), cluster_of(2, 4), strategy);
@@ -87,7 +87,7 @@ TEST(TwoLevel, AcrossOnAStreamOfItsOwnHoldsNoReduceScatterUp) {
   EXPECT_EQ(make_plan(odd(), cluster_of(2, 4), strategy).streams, 1);
 }
 
-TEST(TwoLevel, AcrossInTheLastMicroBatchAlone) {
+TEST(TwoLevel, AcrossOnlyInTheLastMicroBatch) {
   Workload workload = odd();
   workload.micro_batches = 3;
   Strategy strategy = two_level(4);
@@ -123,7 +123,7 @@ TEST(TwoLevel, TheBackwardPassGathersASecondCopyInItsGroup) {
 }
 
 // Links without latency, a node's faster than the network. 4 MB each.
-TEST(TwoLevel, ByHand) {
+TEST(TwoLevel, MatchesAHandComputedExample) {
   Cluster cluster = cluster_of(2, 2);
   cluster.library = Library::kLinks;
   for (auto& tier : cluster.tiers) tier.latency = 0;

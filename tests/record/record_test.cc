@@ -54,7 +54,7 @@ void expect_buckets_of_ddp(const std::string& folder, const std::string& job) {
   EXPECT_EQ(found, facts["bucket_bytes"]) << job;
 }
 
-TEST(RecordVerb, PrintsTheScriptAsItStands) {
+TEST(RecordVerb, PrintsTheScriptUnchanged) {
   const auto ran = test::syncline_run({"record"});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(ran.out, test::text_of(kScript));
@@ -100,7 +100,7 @@ TEST(RecordVerb, NeedsNothingButTorch) {
                                    "torch.distributed"}));
 }
 
-TEST_F(Record, OneRankAndLaterVersionsByStandIns) {
+TEST_F(Record, OneRankAndLaterVersionsAreRecorded) {
   const auto ran = started({kJobs, "alone", scratch_.folder()})->wait();
   ASSERT_EQ(ran.code, 0) << ran.err;
   for (const char* name : {"alone", "alone_loop", "later", "later_loop", "gpu", "nccl", "uneven"}) {
@@ -113,7 +113,7 @@ TEST_F(Record, OneRankAndLaterVersionsByStandIns) {
   }
 }
 
-TEST_F(Record, WhatGoesWrongIsOneLine) {
+TEST_F(Record, FailuresAreOneLine) {
   auto environment = one_thread();
   const auto fails = [&] {
     return started({kJobs, "fails", scratch_.folder()}, environment)->wait();
@@ -194,7 +194,7 @@ TEST_F(Record, AScriptThatIsToStopEndsOnceItIsRecorded) {
   expect_accepted(out);
 }
 
-TEST_F(Record, AScriptThatEndsTooEarlyIsTold) {
+TEST_F(Record, AScriptThatEndsTooEarlyIsReported) {
   const auto out = scratch_.path("job.json");
   EXPECT_TRUE(test::warned(
       torchrun(scratch_, {"-m", "syncline_record", "--out", out, kTrain, "--steps", "20"}),

@@ -78,7 +78,7 @@ TEST(Figures, ARingMarksTheFastestOfEachSweptPoint) {
 }
 
 // Bands of many lines would hide each other.
-TEST(Figures, OfManyLinesTheFastestCarriesItsInterval) {
+TEST(Figures, TheFastestOfManyLinesHasItsInterval) {
   measure::Report report = test::report_of({}, "0");
   for (const int gbps : {1, 2}) {
     for (int strategy = 0; strategy < 5; ++strategy) {
@@ -172,7 +172,7 @@ TEST(Figures, ThereIsNoChartOfOnePoint) {
   EXPECT_EQ(figures_of(explanation).size(), 1U);
 }
 
-TEST(Figures, WhatEachStepIsSpentOnIsSortedWithAStar) {
+TEST(Figures, PartsOfEachStepAreSortedWithAStar) {
   measure::Explanation explanation;
   explanation.strategies.resize(3);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -223,7 +223,7 @@ TEST(Figures, NodesHaveAnEfficiency) {
   EXPECT_EQ(shares, (std::vector<double>{100, 100, 50}));
 }
 
-TEST(Figures, WhatWasPublishedStandsBesideWhatWasPredicted) {
+TEST(Figures, PublishedValuesAreNextToPredictedOnes) {
   measure::Report report = test::published_report();
   const chart::Figure scatter = figure_of(report, "s-published-step");
   ASSERT_EQ(scatter.series.size(), 3U);  // predicted, calibrated, and where both are equal
@@ -241,7 +241,7 @@ TEST(Figures, WhatWasPublishedStandsBesideWhatWasPredicted) {
   EXPECT_TRUE(has_figure(report, "s-published-throughput"));
 }
 
-TEST(Figures, OfManyStrategiesTheFastestAndTheBaselineAreNamed) {
+TEST(Figures, FastestAndBaselineOfManyStrategiesAreNamed) {
   measure::Report report = test::report_of({}, "strategy 0");
   for (int strategy = 0; strategy < 40; ++strategy) {
     for (int point = 1; point <= 2; ++point) {
@@ -289,7 +289,7 @@ TEST(Figures, LinksOfAFabricAreColouredByTheirLoad) {
   EXPECT_EQ(figure.keys.back().name, "600.0 ms");
 }
 
-TEST(Figures, OfNoRowsThereAreNone) { EXPECT_TRUE(figures_of(test::report_of({})).empty()); }
+TEST(Figures, AreEmptyWithoutRows) { EXPECT_TRUE(figures_of(test::report_of({})).empty()); }
 
 const std::vector<tune::CurvePoint> kCurve{{0, 0.4}, {1024, 0.3}, {1 << 20, 0.1}, {1 << 24, 0.2}};
 
@@ -305,7 +305,7 @@ TEST(Curve, AsTextShowsItsRangeAndItsSteps) {
   }
 }
 
-TEST(Curve, OfOnePointIsNotDrawn) { EXPECT_EQ(curve_text({{0, 1.0}}), ""); }
+TEST(Curve, IsNotDrawnWithOnePoint) { EXPECT_EQ(curve_text({{0, 1.0}}), ""); }
 
 TEST(Curve, AsCsvHasExactFigures) {
   EXPECT_EQ(curve_csv({{0, 0.1}, {7, 2}}), "bytes,step_time_s\n0,0.1\n7,2\n");

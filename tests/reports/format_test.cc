@@ -61,7 +61,7 @@ TEST(Format, SpeedupsAndPercent) {
   EXPECT_EQ(copied_number(1.5e-12), "1.5e-12");
 }
 
-TEST(Format, WhatIsNotANumberIsADash) {
+TEST(Format, NanIsADash) {
   const double none = std::numeric_limits<double>::quiet_NaN();
   const double infinite = std::numeric_limits<double>::infinity();
   EXPECT_EQ(seconds_text(none), "-");

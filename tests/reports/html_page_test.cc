@@ -91,7 +91,7 @@ TEST(HtmlPage, TheWinnersLineIsMarked) {
   EXPECT_EQ(count(page, "class=\"best\"><td"), 3U);
 }
 
-TEST(HtmlPage, WhatExplainsBeginsWithAVerdict) {
+TEST(HtmlPage, ExplanationsBeginWithAVerdict) {
   measure::Explanation explanation;
   explanation.scenario.name = "a job";
   explanation.strategies.resize(2);

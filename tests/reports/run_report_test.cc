@@ -47,7 +47,7 @@ Sources:
 )");
 }
 
-TEST(Table, RulesStandBetweenSweepPoints) {
+TEST(Table, RulesAreBetweenSweepPoints) {
   const std::string text = test::table_of(test::dgc_report());
   std::size_t rules = 0;
   for (auto at = text.find("\n---"); at != text.npos; at = text.find("\n---", at + 1)) ++rules;
@@ -55,12 +55,12 @@ TEST(Table, RulesStandBetweenSweepPoints) {
   EXPECT_TRUE(test::says(text, "\nbandwidth_gbps  strategy ", "\n            10  dgc "));
 }
 
-TEST(Table, NothingPublishedNothingSaidAboutIt) {
+TEST(Table, NoPublishedColumnWithoutPublishedValues) {
   const std::string text = test::table_of(test::dgc_report());
   EXPECT_TRUE(test::lacks(text, "published", "error", "accuracy", "use", "alibrat"));
 }
 
-TEST(Table, PublishedFiguresStandBesideThePredictions) {
+TEST(Table, PublishedFiguresAreNextToThePredictions) {
   const std::string text = test::table_of(test::published_report());
   EXPECT_TRUE(
       test::says(text, "370.0 ms  calibrated  +0.7 %    +2.2 %\n",
@@ -76,7 +76,7 @@ TEST(Table, PublishedFiguresStandBesideThePredictions) {
                  "- dgc at bandwidth_gbps 100: batch not given\n"));
 }
 
-TEST(Table, ThroughputAndSpeedupWhereNoTimeWasPublished) {
+TEST(Table, ThroughputAndSpeedupIfNoTimeWasPublished) {
   measure::Report report = report_of({row("momentum", 1), row("dgc", 1.467)});
   for (auto& one : report.rows) one.published.emplace();
   report.rows[0].published->throughput = 1234.5;
@@ -118,7 +118,7 @@ TEST(Table, SaysThatItIsIncomplete) {
       test::says(test::table_of(report), "There is no complete sweep point to compare yet."));
 }
 
-TEST(Table, ExecutorsAreNamedWhereTheyDiffer) {
+TEST(Table, ExecutorsAreNamedIfTheyDiffer) {
   measure::Report report = report_of({row("momentum", 1), row("momentum", 1)});
   report.rows[1].executor = "sim";
   EXPECT_TRUE(test::says(test::table_of(report), "strategy  executor "));
@@ -157,7 +157,7 @@ TEST(Csv, QuotesWhatNeedsQuotes) {
                          "\r\n\"d\ne\",model,"));
 }
 
-TEST(Csv, PublishedColumnsOnlyWhereUsed) {
+TEST(Csv, PublishedColumnsOnlyIfUsed) {
   EXPECT_TRUE(test::lacks(test::csv_of(test::dgc_report()), "published"));
   const std::string text = test::csv_of(test::published_report());
   EXPECT_TRUE(test::says(text,
@@ -214,7 +214,7 @@ TEST(JsonReport, HasExactlyTheDocumentedKeys) {
             "All figures are predicted by the model executor, none is measured.");
 }
 
-TEST(JsonReport, NothingVariesAnEmptySweep) {
+TEST(JsonReport, AnEmptySweepVariesNoKey) {
   const Json json = Json::parse(test::json_of(test::report_of({test::row("momentum", 1)})));
   EXPECT_EQ(json["rows"][0]["sweep"].dump(), "{}");
 }
@@ -241,7 +241,7 @@ TEST(JsonReport, PublishedAndCalibrated) {
   EXPECT_EQ(json["splits"][0]["rows"][0]["strategy"], "momentum");
 }
 
-TEST(JsonReport, IncompleteOnlyWhereInterrupted) {
+TEST(JsonReport, IncompleteOnlyIfInterrupted) {
   measure::Report report = test::dgc_report();
   EXPECT_FALSE(Json::parse(test::json_of(report)).contains("complete"));
   report.complete = false;
@@ -288,7 +288,7 @@ TEST(Axes, AStrategysKeyKeepsItsName) {
   EXPECT_EQ(names({"strategies.dgc.streams"}), Names{"dgc.streams"});
 }
 
-TEST(Axes, PointsAreToldApart) {
+TEST(Axes, PointsAreDistinguished) {
   const auto rows = test::dgc_report().rows;
   EXPECT_TRUE(same_point(rows[0], rows[1]));
   EXPECT_FALSE(same_point(rows[1], rows[2]));
@@ -305,7 +305,7 @@ measure::Memory of(double available) {
   return memory;
 }
 
-TEST(MemoryText, SaysWhatThereIsWhereItIsTooLittle) {
+TEST(MemoryText, NamesTheCapacityIfItIsTooSmall) {
   EXPECT_EQ(memory_cell(of(0)), "128 GB");
   EXPECT_EQ(memory_cell(of(192e9)), "128 GB");
   EXPECT_EQ(memory_cell(of(16e9)), "128 of 16 GB");
@@ -333,7 +333,7 @@ constexpr const char* kScenario = R"({
     "search": {"base": "ddp", "fusion": {"size_mb": "breakpoints"}, "confirm": 0}})";
 
 // The first line under the title.
-TEST(MemoryText, WhatDoesNotFitComesFirst) {
+TEST(MemoryText, StrategiesThatDoNotFitComeFirst) {
   const std::string why =
       "'ddp' with Adam (assumed) needs 4 GB per GPU before its "
       "activations, a small one has 3 GB";

@@ -127,7 +127,7 @@ TEST(Screen, NoTableIsWiderThanItsScreen) {
   }
 }
 
-TEST(Screen, ColoursStandAroundWholeLinesAlone) {
+TEST(Screen, ColoursSurroundOnlyWholeLines) {
   Grid grid{{{"n", false}, {"v"}}, {{{"a", "1"}, false, Tone::kBest}, {{"b", "2"}}}};
   const std::string text = plain_grid(grid, {0, true});
   EXPECT_TRUE(test::says(text, "\n\033[1;32ma  1\033[0m\nb  2\n"));
@@ -212,7 +212,7 @@ TEST(Columns, ProgramsGetTheValueItself) {
             R"("bytes":7}])");
 }
 
-TEST(Columns, ASparseColumnStandsWhereALineHasAValue) {
+TEST(Columns, ASparseColumnIsShownIfALineHasAValue) {
   Table table = steps();
   table.add("b,c", 1, Cell(), "predicted", Cell(), Cell());
   EXPECT_EQ(csv_text(table),
@@ -223,7 +223,7 @@ TEST(Columns, ASparseColumnStandsWhereALineHasAValue) {
   EXPECT_TRUE(test::says(plain_grid(grid_of(table)), "use"));
 }
 
-TEST(Columns, WhatIsNotKnownIsLeftOutOrNull) {
+TEST(Columns, UnknownValuesAreLeftOutOrNull) {
   Table table{columns(table_column("a", "a", kFlag), table_column("b", "b", kCount))};
   table.add(or_null(std::optional<bool>()), std::optional<double>());
   table.add(show_as(true, "equal"), 12345);

@@ -123,7 +123,7 @@ measure::Report random_report(std::uint64_t seed) {
   return report;
 }
 
-TEST(TraceAsAProfile, TheHeadNamesTheRankAheadOfTheEvents) {
+TEST(TraceAsAProfile, TheHeadNamesTheRankBeforeTheEvents) {
   const std::string text = chrome_trace(test::traced_report({"dgc"}, {5}, 2, 2));
   const Json trace = Json::parse(text);
   EXPECT_EQ(trace["distributedInfo"]["rank"], 5);
@@ -149,7 +149,7 @@ TEST(TraceAsAProfile, EveryKernelIsLaunchedOnceInItsStep) {
 
 // None of them is lost but those of the last step, none is there twice, and exchanges are told from
 // the rest.
-TEST(TraceAsAProfile, NothingButTheLastStepIsLost) {
+TEST(TraceAsAProfile, OnlyTheLastStepIsLost) {
   for (std::uint64_t seed = 200; seed < 300; ++seed) {
     const measure::Report report = random_report(seed);
     const auto& traced = report.traced[0];
@@ -170,7 +170,7 @@ TEST(TraceAsAProfile, NothingButTheLastStepIsLost) {
   }
 }
 
-TEST(TraceAsAProfile, WhatGlooExchangesIsNamedSo) {
+TEST(TraceAsAProfile, GloosCollectivesAreNamedSo) {
   measure::Report report = test::traced_report({"dgc, measured"}, {0}, 2, 2);
   report.executor = "gloo";
   std::set<std::string> exchanges;

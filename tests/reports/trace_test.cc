@@ -255,7 +255,7 @@ TEST(Trace, ArrowsLeadFromWhatWasWaitedForToWhatWaited) {
   }
 }
 
-TEST(Trace, NothingToShowIsStillATrace) {
+TEST(Trace, AnEmptyPlanIsStillATrace) {
   const Json trace = Json::parse(chrome_trace(test::report_of({})));
   EXPECT_EQ(trace["traceEvents"].size(), 0U);
 }
@@ -324,7 +324,7 @@ TEST(Gantt, JoinsShortNeighbours) {
   EXPECT_NEAR(drawn, busy, 1e-6 * busy);
 }
 
-TEST(Gantt, OfNothingIsEmpty) {
+TEST(Gantt, IsEmptyWithoutRows) {
   EXPECT_TRUE(gantt(traced_report({"one"}, {0}, 0), {0}).figure.boxes.empty());
 }
 

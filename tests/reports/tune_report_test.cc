@@ -41,7 +41,7 @@ TEST(Alternatives, TheBestOfTheSameTrainingIsMarked) {
 }
 
 // Its own sentence, unless it is the best of all: then the first one names it.
-TEST(Verdicts, TheBestSingleSizeIsSaidWhereAnotherRuleIsBetter) {
+TEST(Verdicts, TheBestSingleSizeIsNamedIfAnotherRuleIsBetter) {
   tune::Tuning tuning = tuned("");
   const auto said = [&] {
     const auto verdicts = tune_verdicts(tuning);
@@ -76,7 +76,7 @@ TEST(TuneFigures, BarsAreSortedWithTheirIntervalsAndTheBestMarked) {
   }
 }
 
-TEST(TuneFigures, DdpsOwnCurveStandsWhereDdpIsAsked) {
+TEST(TuneFigures, DdpsOwnCurveIsShownIfDdpIsAsked) {
   const auto has_curve = [](const tune::Tuning& tuning) {
     const auto& series = size_figure(tuning).series;
     return std::ranges::any_of(
@@ -86,7 +86,7 @@ TEST(TuneFigures, DdpsOwnCurveStandsWhereDdpIsAsked) {
   EXPECT_TRUE(has_curve(tuned("", R"([{"name": "d", "dialect": "pytorch", "config": {}}])")));
 }
 
-TEST(Alternatives, StandBehindTheBestThatTrainsTheSame) {
+TEST(Alternatives, FollowTheBestThatTrainsTheSame) {
   const tune::Tuning tuning = tuned("");
   EXPECT_TRUE(test::says(headline(tuning), "with the same training"));
   const auto beyond = beyond_sentences(tuning);
@@ -148,7 +148,7 @@ TEST(Headline, SaysThatTheNetworkCannotCarryTheTraining) {
   EXPECT_TRUE(test::says(headline(tuning), "'another'"));
 }
 
-TEST(Alternatives, ToldFirstAreSure) {
+TEST(Alternatives, ListedFirstAreCertain) {
   tune::Tuning tuning = tuned("");
   tune::Alternative risky = *tune::best_alternative(tuning, measure::TrainingChange::kRounded);
   risky.strategy.name = "risky";
@@ -208,7 +208,7 @@ std::string of_sizes(const std::vector<tune::SizeRange>& ranges) {
   return certainty_sentences(tuning).front();
 }
 
-TEST(Certainty, EveryRangeOfSizesIsTold) {
+TEST(Certainty, EveryRangeOfSizesIsReported) {
   EXPECT_EQ(of_sizes({{0, kGiB}}),
             "With these settings buckets of any size are within 1.0 % of the best.");
   EXPECT_EQ(of_sizes({{kMiB, kMiB}}),

@@ -45,7 +45,7 @@ TEST(Verdict, OneStrategy) {
 }
 
 // More than 6 % off in the mean, of the rows that were fitted.
-TEST(Verdict, AFitThatFailedIsSaidFirst) {
+TEST(Verdict, AFailedFitIsReportedFirst) {
   const auto said = [](double error, bool calibrated) {
     measure::Row fitted = row("momentum", 1);
     fitted.published.emplace();
@@ -71,7 +71,7 @@ TEST(Verdict, AFitThatFailedIsSaidFirst) {
 }
 
 // A network that no strategy of the table can use is said ahead of which is fastest.
-TEST(Verdict, ANetworkThatCannotCarryTheTrainingIsSaidFirst) {
+TEST(Verdict, ANetworkThatIsTooSlowIsReportedFirst) {
   const auto waiting = [](const char* name, double speedup, double share) {
     measure::Row one = row(name, speedup);
     one.rate.ranks = 4;
@@ -110,7 +110,7 @@ TEST(Verdict, TwoStrategiesWithoutASweep) {
 }
 
 // An interval of the gain that contains 1 does not decide which of the two is faster.
-TEST(Verdict, WhatIntervalsLeaveOpenIsSaid) {
+TEST(Verdict, UndecidedComparisonsAreReported) {
   measure::Row open = row("dgc", 0.97);
   open.gain = {0.9, 1.1};
   measure::Row sure = row("fp16", 1.5);
@@ -152,7 +152,7 @@ TEST(Verdict, TwoStrategiesAlongASweep) {
 
 // Along a sweep of ranks alone: what is kept of each rank's samples, and where more ranks are
 // slower.
-TEST(Verdict, WhatMoreRanksBring) {
+TEST(Verdict, ReportsTheGainOfMoreRanks) {
   const auto at = [](std::int64_t nodes, double efficiency) {
     measure::Row one = row("momentum", 1, SweepPoint{{"cluster.nodes", nodes}});
     one.rate.ranks = nodes;
@@ -290,7 +290,7 @@ TEST(Verdict, MemoryDecidesPointByPoint) {
             "that fits in memory at 1 (0.800x over momentum, which does not fit).");
 }
 
-TEST(Verdict, WhatCannotBeComparedIsLeftOut) {
+TEST(Verdict, IncomparableRowsAreLeftOut) {
   EXPECT_EQ(verdict(report_of({})), "There is no complete sweep point to compare yet.");
   measure::Report interrupted = test::dgc_report();
   interrupted.baseline = "dgc";

@@ -60,7 +60,7 @@ TEST(BucketUse, AHierarchyHasAFirstAndALastCollective) {
   expect_ends(leaders, 3);
 }
 
-TEST(BucketUse, WhatIsCopiedIsStaged) {
+TEST(BucketUse, CopiedGradientsAreStaged) {
   Strategy strategy = plan::strategy_with(Fusion::Rule::kOne);
   strategy.bucket_copies = true;
   Cluster cluster = cluster_of(4, 1);
@@ -71,7 +71,7 @@ TEST(BucketUse, WhatIsCopiedIsStaged) {
   EXPECT_FALSE(copied.views[0]);
 }
 
-TEST(BucketUse, WhatIsEncodedIsStaged) {
+TEST(BucketUse, EncodedGradientsAreStaged) {
   for (const char* codec : {"dgc", "fp16"}) {
     Strategy strategy = plan::dgc_strategy(100);
     strategy.compression.codec = codec;

@@ -328,7 +328,7 @@ TEST(HostExecutor, LocalSgdTakesTheMeanOfParametersAndStatistics) {
 }
 
 // The hook of post-local SGD averages parameters alone: DDP broadcasts the statistics.
-TEST(HostExecutor, PostLocalSgdLeavesStatisticsAlone) {
+TEST(HostExecutor, PostLocalSgdKeepsStatistics) {
   Workload workload;
   workload.tensors = {tensor_of("b", {6}), tensor_of("a", {5, 2})};
   workload.buffers = {tensor_of("mean", {3})};
@@ -395,7 +395,7 @@ TEST(HostExecutor, OuterStepsAcrossGroups) {
 
 // Blocks with scales: every rank ends with the same, within what so many roundings lose, and sends
 // what the codec says.
-TEST(HostExecutor, BlocksAreSummedWithScalesAnew) {
+TEST(HostExecutor, BlocksAreSummedWithNewScales) {
   Workload workload;
   workload.tensors = {tensor_of("b", {300}), tensor_of("a", {41})};
   for (const auto& [codec, error] :

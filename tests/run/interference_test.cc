@@ -87,7 +87,7 @@ void expect_longer(const char* key, const std::vector<double>& values, double sl
 // An exchange that begins beside computation waits 3 ms.
 const std::string kWaits = R"(, "overlap_collective_slowdown": 0, "overlap_delay_us": 3000)";
 
-TEST(Slowed, AHiddenExchangeCostsItsShare) {
+TEST(Slowed, AHiddenCollectiveCostsItsShare) {
   const Scenario scenario = two_gradients(0.25, 10);
   const Seconds exchange = exchange_of(scenario);
   ASSERT_LT(exchange, 0.010);
@@ -96,7 +96,7 @@ TEST(Slowed, AHiddenExchangeCostsItsShare) {
   EXPECT_NEAR(modelled(scenario), 0.005 + 0.020 + 0.25 * exchange + exchange + 0.001, 1e-9);
 }
 
-TEST(Slowed, WhatEachLosesIsCountedWhereItIsLost) {
+TEST(Slowed, LossesAreCountedInTheirPass) {
   const Scenario scenario = two_gradients(0.25, 10);
   const Seconds exchange = exchange_of(scenario);
   const auto metrics = metrics_of(scenario, *make_model_executor({scenario.cluster, {}, 1}));
@@ -106,7 +106,7 @@ TEST(Slowed, WhatEachLosesIsCountedWhereItIsLost) {
   EXPECT_NEAR(metrics.compute + metrics.exposed, metrics.step_time, 1e-9);
 }
 
-TEST(Slowed, NoMoreIsLostThanIsComputedBesideIt) {
+TEST(Slowed, NoMoreIsLostThanIsComputedMeanwhile) {
   const Scenario scenario = two_gradients(0.25, 0.1);
   const Seconds exchange = exchange_of(scenario);
   ASSERT_GT(exchange, 0.1);
@@ -115,7 +115,7 @@ TEST(Slowed, NoMoreIsLostThanIsComputedBesideIt) {
   EXPECT_NEAR(modelled(scenario), 0.005 + 0.010 + 2 * exchange + 0.25 * 0.0125 + 0.001, 1e-9);
 }
 
-TEST(Slowed, AnExchangeThatBeginsBesideComputationWaitsForAProcessor) {
+TEST(Slowed, ACollectiveDuringComputationWaitsForAProcessor) {
   const Scenario fast = two_gradients(0.25, 10, "", kWaits);
   const Seconds exchange = exchange_of(fast);
   ASSERT_LT(exchange, 0.005);
@@ -154,13 +154,13 @@ TEST(Slowed, TheDelayTheExtraTimeAndTheLossAreOperations) {
 
 // On a stream of its own the second exchange begins while the first has its bytes to send yet: the
 // links have been idle for as long as that one waited.
-TEST(Slowed, NothingFlowsWhileAnExchangeWaits) {
+TEST(Slowed, NoBytesFlowWhileACollectiveWaits) {
   const Scenario scenario = two_gradients(0, 0.1, R"(, "streams": 2)", kWaits);
   const Seconds exchange = exchange_of(scenario);
   EXPECT_NEAR(modelled(scenario), 0.005 + 0.010 + 0.003 + 2 * exchange + 0.001, 1e-4);
 }
 
-TEST(Slowed, ComputationLosesNothingWhileAnExchangeWaits) {
+TEST(Slowed, ComputationLosesNothingWhileACollectiveWaits) {
   const Scenario scenario = two_gradients(1, 0.1, "", kWaits);
   ASSERT_GT(exchange_of(scenario), 0.020);
   const auto metrics = metrics_of(scenario, *make_model_executor({scenario.cluster, {}, 1}));
@@ -169,7 +169,7 @@ TEST(Slowed, ComputationLosesNothingWhileAnExchangeWaits) {
 }
 
 // What is yet to be encoded keeps the processor busy too.
-TEST(Slowed, AnExchangeWaitsForWhatIsEncodedBehindItsBucket) {
+TEST(Slowed, ACollectiveWaitsForEncodingAfterItsBucket) {
   const Scenario scenario = two_gradients(
       0, 10, R"(, "compression": {"codec": "fp16"})",
       R"(, "overlap_collective_slowdown": 0, "overlap_delay_us": 90000, "rounding_gbytes_per_s": 6)");
@@ -184,7 +184,7 @@ TEST(Slowed, NoStrategyGetsFasterByWaiting) {
       [](Json& root, std::uint64_t) { root["cluster"]["device"]["overlap_slowdown"] = 0; });
 }
 
-TEST(Slowed, OnlyBesideACollective) {
+TEST(Slowed, OnlyDuringACollective) {
   const std::string apart = R"(, "overlap": false)";
   EXPECT_EQ(modelled(two_gradients(0, 10, apart)), modelled(two_gradients(0.3, 10, apart)));
   const std::string one = R"(, "fusion": {"rule": "one"})";
@@ -213,7 +213,7 @@ TEST(Slowed, GrowsWithTheSlowdownAndTheSimulationAgrees) {
 }
 
 // The most urgent bucket first: the pass up to a bucket loses to what was sent before it.
-TEST(Slowed, ByPriorityLikeInOrder) {
+TEST(Slowed, IsTheSameByPriorityAsInOrder) {
   for (const double gbps : {0.1, 10.0}) {
     const Seconds in_order = modelled(two_gradients(0.25, gbps));
     EXPECT_NEAR(modelled(two_gradients(0.25, gbps, R"(, "priority": "layer")")), in_order, 1e-9);
@@ -222,7 +222,7 @@ TEST(Slowed, ByPriorityLikeInOrder) {
 
 // Parameters that are gathered again for the backward pass: the first bucket's while the pass waits
 // for them, the second's beside the first one's pass, the last one's never.
-TEST(Slowed, ParametersGatheredBesideThePassCostTheirShare) {
+TEST(Slowed, ParametersGatheredDuringThePassCostTheirShare) {
   const auto scenario = [](double slowdown, bool regather) {
     Scenario made = two_gradients(slowdown, 10, R"(, "exchange": "sharded")");
     Tensor third = made.workload.tensors.back();
@@ -241,7 +241,7 @@ TEST(Slowed, ParametersGatheredBesideThePassCostTheirShare) {
 
 // What the next forward pass begins without is gathered beside it: the layer that it begins with
 // runs beside the second one's gather.
-TEST(Slowed, TheForwardPassPaysForWhatIsGatheredBesideIt) {
+TEST(Slowed, TheForwardPassIsSlowedByGathersDuringIt) {
   const auto scenario = [](double slowdown, double gbps, const std::string& more = "") {
     Scenario made =
         two_gradients(slowdown, gbps, R"(, "preset": "dear", "fusion": {"rule": "none"})", more);
@@ -329,7 +329,7 @@ TEST(Sums, LeaveOneSegmentOfAPartOver) {
   EXPECT_DOUBLE_EQ(left(3, 5), 1.0 / (4 * 3));
 }
 
-TEST(Sums, HoldTheBytesUpWhereTheyAreSlower) {
+TEST(Sums, DelayTheBytesIfTheyAreSlower) {
   const std::string apart = R"(, "overlap": false)";
   const Seconds exchange = exchange_of(two_in_half(0, 0, 10));
   const Seconds free = modelled(two_in_half(0, 0, 10, apart));
@@ -340,7 +340,7 @@ TEST(Sums, HoldTheBytesUpWhereTheyAreSlower) {
   EXPECT_NEAR(modelled(two_in_half(0.5, 0, 10, apart)), free + 2 * held, 1e-12);
 }
 
-TEST(Sums, AreOfSixteenBitsAlone) {
+TEST(Sums, AreOnlyOfSixteenBits) {
   const std::string slow = R"(, "sums_gbytes_per_s": 0.01)";
   EXPECT_EQ(modelled(two_gradients(0.25, 10, "", slow)), modelled(two_gradients(0.25, 10)));
   EXPECT_GT(modelled(two_in_half(0.01, 0.25, 10)), modelled(two_in_half(0, 0.25, 10)));
@@ -357,7 +357,7 @@ TEST(Sums, ShareTheProcessorWithTheComputation) {
               0.005 + 0.020 + lost + with_sums(flow, sums, 0.2) + 0.001, 1e-9);
 }
 
-TEST(Sums, AndSoDoesTheWayBack) {
+TEST(Sums, TakeTimeWithRoundingBothWays) {
   const std::string rounding = R"(, "rounding_gbytes_per_s": 6)";  // a millisecond either way
   const Seconds flow = exchange_of(two_in_half(0, 0.25, 10));
   const Seconds sums = sums_at(0.5);
@@ -415,7 +415,7 @@ TEST(Slowed, IsAssumedByTheGpusPath) {
   EXPECT_EQ(slowdown(1, 31.5, {}), joined);
 }
 
-TEST(Slowed, IsAssumedWhereNcclExchangesAndNobodySaid) {
+TEST(Slowed, IsAssumedForNcclWithoutAMeasurement) {
   const auto cluster = [](const std::string& keys) {
     return input::parse_scenario(input::document_from_text("c.json", R"({"name": "s",
         "workload": {"name": "w", "tensors": [{"name": "a", "shape": [8]}]},

@@ -75,7 +75,7 @@ TEST_P(Jobs, ProgressCountsEveryPiece) {
 }
 
 // Pieces 6 and 11 fail, 6 later than 11 if both run: 6 is told, of its own kind.
-TEST_P(Jobs, TheFirstFailureIsTold) {
+TEST_P(Jobs, TheFirstFailureIsReported) {
   const auto work = [](std::size_t piece) -> std::string {
     if (piece == 6) {
       std::this_thread::sleep_for(milliseconds(30));
@@ -171,7 +171,7 @@ TEST_P(Jobs, ResultsAreTakenInOrderWhileOthersAreWorkedOn) {
 }
 
 // What is done before a failure has been taken; nothing behind it is.
-TEST_P(Jobs, WhatIsTakenEndsAtTheFirstFailure) {
+TEST_P(Jobs, ResultsEndAtTheFirstFailure) {
   std::vector<std::string> taken;
   JobHooks hooks;
   hooks.take = [&](const std::string& result) { taken.push_back(result); };

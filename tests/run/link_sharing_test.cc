@@ -65,7 +65,7 @@ TEST(LinkSharing, TwoOnOneLinkHaveHalfOfItEach) {
 
 // Three share the first link, a third each. One of them crosses the second too, and leaves two
 // thirds of it.
-TEST(LinkSharing, WhatASlowedFlowLeavesGoesToOthers) {
+TEST(LinkSharing, ASlowedFlowsRestGoesToOthers) {
   const Claim both{{{0, 1.0}, {1, 1.0}}, 1.0};
   LinkSharing sharing(2);
   const auto found = speeds(sharing, {&kFirst, &kFirst, &both, &kSecond});

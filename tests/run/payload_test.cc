@@ -76,7 +76,7 @@ void expect_own_parts(const plan::Plan& plan, const Workload& workload) {
   EXPECT_GT(shards, 0);
 }
 
-TEST(Payload, AcrossGroupsEachRankSumsThePartItHolds) {
+TEST(Payload, AcrossGroupsEachRankSumsItsPart) {
   Workload workload;
   workload.tensors = {tensor_of("a", {64})};
   Strategy strategy = plan::in_blocks(Hierarchy::Form::kSharded, 2);
@@ -107,7 +107,7 @@ TEST(Payload, SumsRoundInTheBucketsFormat) {
   EXPECT_EQ(sum, 256);
 }
 
-TEST(Payload, ASparseCodecLeavesTheRestBehind) {
+TEST(Payload, ASparseCodecKeepsTheRestInItsResidual) {
   Workload workload;
   workload.tensors = {tensor_of("large", {1000})};
   Strategy strategy = plan::dgc_strategy(1);

@@ -33,7 +33,7 @@ TEST(ExpectedSlowest, NormalSpreadShrinksWithTheRootOfTheSteps) {
 
 // A rank alone in its group waits for others at the end of a period alone: what counts is its sum
 // over all micro-batches of all steps.
-TEST(ExpectedSlowest, RanksAloneInTheirGroupsWaitOnceAPeriod) {
+TEST(ExpectedSlowest, RanksInGroupsOfOneWaitOncePerPeriod) {
   for (const Jitter& jitter : kBoth) {
     for (const auto& [passes, steps] : {std::pair{1, 1}, {4, 1}, {1, 3}, {4, 3}}) {
       EXPECT_DOUBLE_EQ(expected_slowest(jitter, Waits{1, 32, passes, steps}),

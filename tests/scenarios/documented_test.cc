@@ -101,7 +101,7 @@ void expect_published_counts(const measure::Report& report, const fs::path& file
   }
 }
 
-TEST(DocumentedGolden, EveryListingRunsAndComesToWhatItsReadmeSays) {
+TEST(DocumentedGolden, EveryListingPrintsWhatItsReadmeSays) {
   const std::string head =
       "| listing | scenario | strategy | what comes out |\n| --- | --- | --- | --- |\n";
   std::string table = head;
@@ -133,7 +133,7 @@ TEST(DocumentedGolden, EveryListingRunsAndComesToWhatItsReadmeSays) {
 }
 
 // The ramp's stages begin where the documents say, and its switch leaves 52 gradients compressed.
-TEST(Documented, DgcStagesBeginWhereTheTextSays) {
+TEST(Documented, DgcStagesBeginAsTheTextSays) {
   const measure::Report report = report_of(kFolder / "paddle_dgc_five_stages.json");
   std::vector<double> sent;
   for (const auto& row : report.rows) {

@@ -342,7 +342,7 @@ TEST(Schema, AcceptsTheScenarioOfTheReadersTests) {
 }
 
 // A part stands alone: it has every definition that it refers to, and no other.
-TEST(Schema, PartsAreWholeAndHoldNothingElse) {
+TEST(Schema, PartsAreWholeAndContainNothingElse) {
   const Json schema = Json::parse(schema_json().dump());
   for (const std::string name : {"workload", "cluster", "strategy"}) {
     const json part = json::parse(input::schema_part(schema, name).dump());

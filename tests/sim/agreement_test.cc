@@ -60,7 +60,7 @@ const std::vector<int> kRanks{2, 3, 4, 8, 16, 31, 64};
 // 1 KB to 1 GB, in fp32 elements.
 const std::vector<std::int64_t> kElements{256, 8000, 250000, 8000000, 250000000};
 
-TEST(Agreement, AloneOnTheNetworkEveryAlgorithmAgrees) {
+TEST(Agreement, EveryAlgorithmAgreesOnAnIdleNetwork) {
   print_head();
   for (const auto& algorithm : collective::algorithms()) {
     for (const auto kind : collective::kAllCollectiveKinds) {

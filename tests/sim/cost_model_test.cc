@@ -17,7 +17,7 @@ collective::Collective by_nccl(const Cluster& cluster, collective::CollectiveKin
   return collective;
 }
 
-TEST(CostModelInTime, AloneModelAndSimulationTakeTheCostModelsTime) {
+TEST(CostModelInTime, ModelAndSimulationTakeTheCostModelsTimeOnAnIdleNetwork) {
   for (const Cluster& cluster : {flat_cluster(2), flat_cluster(5), two_tier_cluster(2, 4)}) {
     for (const auto kind :
          {collective::CollectiveKind::kAllReduce, collective::CollectiveKind::kAllGather}) {

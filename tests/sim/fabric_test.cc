@@ -54,7 +54,7 @@ TEST(BalancedFabric, EvaluatesExactlyAsTiers) {
 
 // Every message of a halving between blocks crosses the spine: with k nodes for one cable upwards,
 // what crosses takes k times as long.
-TEST(Oversubscription, CostsWhatItIsWhereAllCross) {
+TEST(Oversubscription, MultipliesTheTimeIfAllMessagesCross) {
   for (const double k : {1.0, 2.0, 4.0, 8.0}) {
     const Cluster cluster = on_fabric(flat_cluster(8), leaves(8, 4, k));
     // Ranks 0-3 and 4-7 in two leaves; four groups, each of a rank here and one there.
@@ -79,7 +79,7 @@ TEST(Hops, CostTimeOnTheWayFromSwitchToSwitch) {
 
 // A ring in the order of the leaves crosses each trunk once, whose four cables' worth it does not
 // need; the same ring over nodes that are dealt out leaf by leaf crosses with every message.
-TEST(Oversubscription, OfARingIsUpToThePlacement) {
+TEST(Oversubscription, DependsOnThePlacementForARing) {
   const plan::Plan plan = all_reduce_plan(16, "ring", kLarge);
   const Seconds alone = modelled(flat_cluster(16), plan);
   const fabric::Topology topology = leaves(16, 4, 4);
@@ -189,7 +189,7 @@ TEST(SeveralJobs, ShareASpineMaxMin) {
   EXPECT_NEAR(one, 3, 0.3);  // the last of its steps are cut off
 }
 
-TEST(SeveralJobs, OnOtherLinksTakeAsLongAsAlone) {
+TEST(SeveralJobs, OnOtherLinksAreNotSlowed) {
   const auto [first, second] = slowdowns(leaves(8, 4, 8), {0, 4}, {1, 2});
   EXPECT_NEAR(first, 1, 1e-6);
   EXPECT_NEAR(second, 1, 1e-6);

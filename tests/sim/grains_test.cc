@@ -52,7 +52,7 @@ TEST(Grains, FoldedFlowsShareALinkInProportion) {
 
 // Ranks whose own messages stay inside a node are rounds ahead of the others: the rounds overlap,
 // and the slowest links of each do not add up.
-TEST(Grains, RoundsOverlapWhereSomeRanksAreFaster) {
+TEST(Grains, RoundsOverlapIfSomeRanksAreFaster) {
   const Cluster halves = cluster_of_tiers(12, 2, links(5, 50), links(20, 1));
   const plan::Plan halving = all_reduce_plan(24, "halving_doubling", 9034598);
   const Seconds model = modelled(halves, halving);

@@ -276,7 +276,7 @@ TEST(SimGridAlone, SaysTheSameOfItsPlatformFiles) {
   }
 }
 
-TEST(PlatformFile, SaysWhatItCannotHold) {
+TEST(PlatformFile, SaysWhatItCannotExpress) {
   const std::pair<const char*, const char*> refusals[] = {
       {R"(<cluster id="c" radical="0-3" speed="1Gf" bw="1GBps" lat="0us"/>)",
        "FLAT cluster is one switch"},

@@ -24,6 +24,7 @@ LIMITS = {
     "sentences of more than 25 words, in percent": (1, None),
     "names in backquotes that no code has": (0, None),
     "functions named by a participle": (0, None),
+    "tests with a banned word or an opening such as What or Of in their name": (0, None),
 }
 VERB_FIRST, *_ = LIMITS
 
@@ -158,11 +159,28 @@ def figures_of(found, totals):
     return figures
 
 
-def product_sources(root):
+def oddly_named_tests(sources, banned):
+    """Places of tests whose names, read as words, open like no sentence or hold a banned word."""
+    found = []
+    for place, text in sources.items():
+        for suite, name in re.findall(r"^TEST\w*\(\s*(\w+),\s*(\w+)\)", text, re.MULTILINE):
+            said = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
+            if said.split(" ", 1)[0] in _OPENINGS or banned.search(said):
+                found.append(f"{place}: {suite}.{name}")
+    return found
+
+
+def banned_words():
+    rows = (pathlib.Path(__file__).parent / "banned_words.txt").read_text().splitlines()
+    words = [row.split("\t")[0] for row in rows if row and not row.startswith("#")]
+    return re.compile(rf"\b(?:{'|'.join(words)})\b", re.IGNORECASE)
+
+
+def read_sources(root, of_tests=False):
     tracked = subprocess.run(["git", "-C", str(root), "ls-files"], capture_output=True, text=True,
                              check=True).stdout.split()
     return {name: (root / name).read_text() for name in tracked
-            if re.search(r"\.(cc|h|cu|cuh)$", name) and not name.startswith("tests/")
+            if re.search(r"\.(cc|h|cu|cuh)$", name) and name.startswith("tests/") == of_tests
             and (root / name).is_file()}
 
 
@@ -174,9 +192,11 @@ def main():
     parser.add_argument("--list", default="", metavar="HABIT", help="print places of the habits with this in "
                                                                     "their name")
     options = parser.parse_args()
-    sources = {name: text for name, text in product_sources(options.root).items()
+    sources = {name: text for name, text in read_sources(options.root).items()
                if name.startswith(options.only)}
     found, totals = habits_of(sources)
+    if not options.only:
+        found[list(LIMITS)[12]] = oddly_named_tests(read_sources(options.root, True), banned_words())
     over = 0
     print(f"comments: {totals['blocks']} blocks, {totals['functions']} of functions in headers")
     for habit, figure in figures_of(found, totals).items():

@@ -63,6 +63,14 @@ int Class::held(int a) {
         self.assertFalse(comments.is_participle("needs"))
         self.assertFalse(comments.is_participle("quoted_name"))
 
+    def test_names_of_tests_are_read(self):
+        text = """TEST(Files, OfNoEnd) {}
+TEST_F(Files, LieBesideIt) {}
+TEST(Files, OftenOpened) {}
+"""
+        odd = comments.oddly_named_tests({"a_test.cc": text}, comments.banned_words())
+        self.assertEqual(odd, ["a_test.cc: Files.OfNoEnd", "a_test.cc: Files.LieBesideIt"])
+
     def test_a_tree_with_offences_fails(self):
         for text, code in (("Plain words.", 0), ("The strategy pays.", 1), (_LONG, 1),
                            ("Word. " * 901, 1)):

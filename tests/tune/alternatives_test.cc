@@ -80,7 +80,7 @@ TEST(Alternatives, AreOfThreeKindsEachWithItsBestFirst) {
 }
 
 // A link that cannot carry the training has outer steps as a row, one that can has none.
-TEST(Alternatives, HaveOuterStepsWhereTheLinkCannotCarryTheTraining) {
+TEST(Alternatives, HaveOuterStepsIfTheLinkIsTooSlow) {
   const auto outer_of = [](double gbps) {
     const Tuning tuning =
         quickly_tuned(with(resnet_by(kDdp), "cluster.inter.bandwidth_gbps", gbps));
@@ -107,7 +107,7 @@ TEST(Alternatives, TakeWhatTheirStrategiesTake) {
   }
 }
 
-TEST(Alternatives, AreClearlyFasterOnlyWhereTheNetworkIsSlow) {
+TEST(Alternatives, AreClearlyFasterOnlyIfTheNetworkIsSlow) {
   const Tuning slow = quickly_tuned(resnet_by(kDdp));
   EXPECT_TRUE(best_alternative(slow, TrainingChange::kRounded)->clearly_faster);
   EXPECT_TRUE(best_alternative(slow, TrainingChange::kChanged)->clearly_faster);
@@ -178,7 +178,7 @@ TEST(Alternatives, RespectTheDialect) {
   EXPECT_EQ(count_of(tuning, TrainingChange::kChanged), 0);
 }
 
-TEST(Alternatives, AreTheScenariosOwnWhereItHasAWay) {
+TEST(Alternatives, AreTheScenariosOwnIfItHasAWay) {
   const Tuning tuning = quickly_tuned(resnet_by(
       R"([{"name": "ddp", "dialect": "pytorch", "config": {}},
           {"name": "mine", "compression": {"codec": "dgc", "sparsity": [0.9]}}])",
@@ -192,7 +192,7 @@ TEST(Alternatives, AreTheScenariosOwnWhereItHasAWay) {
 }
 
 // In a framework that lacks the scenario's own way its own words for it stay.
-TEST(Alternatives, OfAFrameworkAreItsOwnWhereItLacksTheScenarios) {
+TEST(Alternatives, AreTheFrameworksIfItLacksTheScenarios) {
   const char* const kMixed = R"([{"name": "h", "dialect": "horovod", "config": {}},
       {"name": "levels", "compression": {"codec": "fp16"}, "streams": 4}])";
   const Tuning tuning = quickly_tuned(resnet_by(kMixed, R"(, "baseline": "h")"));
@@ -269,7 +269,7 @@ TEST(Alternatives, AreWhatTheSearchAsksFor) {
 }
 
 // DGC holds momentum and residual beside what DDP holds: in between there is no room for it.
-TEST(Alternatives, ThatDoNotFitAreNoBest) {
+TEST(Alternatives, AreNotTheBestIfTheyDoNotFit) {
   input::Document document = resnet_by(
       R"([{"name": "ddp", "dialect": "pytorch", "config": {}},
           {"name": "rare", "local_sgd": {"period": 4}}])",
@@ -291,7 +291,7 @@ TEST(Alternatives, ThatDoNotFitAreNoBest) {
 }
 
 // Where NCCL was measured, a ring on links that nobody measured is no match for it.
-TEST(Alternatives, AreMeasuredWhereTheBaselineIs) {
+TEST(Alternatives, AreMeasuredIfTheBaselineIs) {
   const auto document = with(resnet_by(R"([{"name": "plain"},
                     {"name": "bare", "algorithm": "ring", "compression": {"codec": "fp16"}}])",
                                        R"(, "baseline": "plain")"),

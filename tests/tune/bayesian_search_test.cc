@@ -81,7 +81,7 @@ TEST(BayesianSearch, BeginsWithTheModelsBest) {
 }
 
 // Two models, as likely as each other: of the second candidate one says twice what the other does.
-TEST(BayesianSearch, WhatMembersDisagreeAboutIsInTheDeviation) {
+TEST(BayesianSearch, DisagreementOfMembersIsInTheDeviation) {
   SearchProblem problem = knobs_problem();
   problem.candidates.resize(2);
   problem.ensemble = evaluate_ensemble({MemberFactors{}, MemberFactors{}}, 2,
@@ -150,7 +150,7 @@ TEST(BayesianSearch, LuckIsNotBelieved) {
 const std::vector<Observation> kThree{{3, 0.11, 3e-4}, {20, 0.104, 3e-4}, {41, 0.12, 3e-4}};
 
 // Observations decide, not the order in which they came; and the same ones give the same state.
-TEST(BayesianSearch, DependsOnObservationsAlone) {
+TEST(BayesianSearch, DependsOnlyOnObservations) {
   const SearchProblem problem = guided(knobs_problem(), modelled);
   const SearchState one = search_state(problem, {}, kThree);
   const SearchState other = search_state(problem, {}, {kThree[2], kThree[0], kThree[1]});

@@ -33,7 +33,7 @@ input::Document document_over(double gbps, const std::string& cluster_keys,
 }
 
 // What DDP itself makes of a cap, whatever the best's rule of fusion is.
-TEST(DdpCurve, IsDdpsOwnWhereDdpIsAsked) {
+TEST(DdpCurve, IsDdpsOwnIfDdpIsAsked) {
   const auto document = document_over(
       5, "", R"([{"name": "ddp", "dialect": "pytorch", "config": {"static_graph": true}}])");
   const Tuning tuning = tuning_of(document);
@@ -77,7 +77,7 @@ TEST(Certainty, ALibraryIsNotAskedForWhatItCannotRun) {
 }
 
 // On a network that hides everything nothing is gained, and what the user has is the choice.
-TEST(Certainty, WhereNothingIsGainedTheBaselineStays) {
+TEST(Certainty, TheBaselineStaysIfThereIsNoGain) {
   const Tuning tuning = tuning_of(
       document_over(4000, "", R"([{"name": "mine", "fusion": {"rule": "size", "size_mb": 2}},
                                       {"name": "other", "streams": 2}])",

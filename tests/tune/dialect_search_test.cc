@@ -123,7 +123,7 @@ TEST(DialectSearch, ATrainingThatTheFrameworkLacksIsSearchedAsIfItWereNotThere) 
 }
 
 // Paddle encodes by 14 kernels a gradient, whoever asks: the same exchange takes longer.
-TEST(DialectSearch, TheSameExchangeInAnotherTimeIsNotExact) {
+TEST(DialectSearch, TheSamePlanInAnotherTimeIsNotExact) {
   Json document = joint_scenario();
   document["strategies"][0]["compression"] = {{"codec", "dgc"}};
   Seconds wanted = 0;
@@ -239,7 +239,7 @@ TEST(DialectSearch, ASizeThatIsNotRoundHasToGain) {
 
 // What carries out the collectives belongs to what is emitted: read back with it, and without what
 // no setting says, the file takes what was said.
-TEST(DialectSearch, WhatIsEmittedHoldsItsAlgorithm) {
+TEST(DialectSearch, EmittedConfigurationsKeepTheirAlgorithm) {
   for (const char* algorithm : {"nccl", "ring", "double_binary_tree", "halving_doubling"}) {
     Json document = joint_scenario();
     document["cluster"]["library"] = "nccl";
@@ -267,7 +267,7 @@ TEST(DialectSearch, TheSizeThatIsNamedIsWritten) {
   }
 }
 
-TEST(DialectSearch, WhatIsSaidExactlyTakesTheWinnersTime) {
+TEST(DialectSearch, AnExactConfigurationTakesTheWinnersTime) {
   Random random(20);
   const auto pick = [&](const Json& choices) { return choices[random.below(choices.size())]; };
   int exact = 0;

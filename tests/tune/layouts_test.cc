@@ -156,13 +156,13 @@ TEST(Layouts, KeepTheTrainingAsItIs) {
     EXPECT_GT(one.gain.high, one.gain.low);
   }
   EXPECT_TRUE(larger);
-  EXPECT_EQ(found.given.words(), "dp 8, 8 x 1");
+  EXPECT_EQ(found.given.words(), "dp=8, 8 micro-batches of 1");
 }
 
 // Each of a size that some of them exceed: those are counted, not evaluated; where all do, the
 // smallest is named.
 // What a job hides beside its products, and how it exchanges sequences, holds in other layouts too.
-TEST(Layouts, KeepWhatTheJobDoesBesideItsProducts) {
+TEST(Layouts, KeepTheJobsWorkOutsideItsProducts) {
   Json scenario = llama();
   scenario["workload"]["parallel"] = {{"tensor", 2},
                                       {"context", 2},

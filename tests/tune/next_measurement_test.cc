@@ -157,7 +157,7 @@ std::optional<NextMeasurement> next_on(const Json& cluster) {
   return test::tuning_of(input::document_of("j", gpt2_on(cluster)), options).next;
 }
 
-TEST(NextMeasurement, IsOneLineOfNcclTestsWhereTheNetworkIsNotKnown) {
+TEST(NextMeasurement, IsOneLineOfNcclTestsIfTheNetworkIsUnknown) {
   const auto next = next_on(network("v100-sxm-32gb", 4, 8, 1200, 25, 1, 25, "tcp"));
   ASSERT_TRUE(next);
   EXPECT_EQ(next->what, Probe::kLogs);
@@ -168,7 +168,7 @@ TEST(NextMeasurement, IsOneLineOfNcclTestsWhereTheNetworkIsNotKnown) {
 }
 
 // The sizes hold every payload of both, as powers of two; all ranks take part.
-TEST(NextMeasurement, ItsLineHoldsTheSizesOfBothPlans) {
+TEST(NextMeasurement, ItsLineHasTheSizesOfBothPlans) {
   const Scenario scenario =
       test::parsed(gpt2_on(network("v100-sxm-32gb", 4, 8, 1200, 25, 1, 25, "tcp")));
   const std::string line = log_command(scenario, scenario.strategies[0], scenario.strategies[1]);
@@ -200,7 +200,7 @@ TEST(NextMeasurement, LogsAreNotAskedForTwice) {
   EXPECT_TRUE(!next || next->what != Probe::kLogs);
 }
 
-TEST(NextMeasurement, IsNoneWhereTheChoiceIsClear) {
+TEST(NextMeasurement, IsNoneIfTheChoiceIsClear) {
   EXPECT_FALSE(next_on(network("h100-sxm", 1, 1, 0, 0, 0, 0, "")));
 }
 

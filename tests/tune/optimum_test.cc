@@ -176,7 +176,7 @@ TEST(Optimum, NoGroupingInAnyOrderIsBetter) {
   EXPECT_GT(visited, 20 * 4683);  // 4683 ordered partitions of six
 }
 
-TEST(Optimum, WithoutLatencyEachGradientAloneIsBest) {
+TEST(Optimum, WithoutLatencyNoFusionIsBest) {
   std::mt19937 random(6);
   auto instance = random_instance(random, 40);
   instance.affine.latency = 0;
@@ -192,7 +192,7 @@ TEST(Optimum, WithoutLatencyEachGradientAloneIsBest) {
 // The family on which waiting adds up: gradients every 0.9 latencies, 0.8 latencies of transfer
 // (8 bytes at a tenth of a latency each).
 // The ratio of MG-WFBP to the optimum tends to 17 / 9.
-TEST(Optimum, MgWfbpIsFarFromItWhereWaitsAddUp) {
+TEST(Optimum, MgWfbpIsFarFromItIfWaitsAddUp) {
   const auto ratio = [](std::size_t count) {
     FusionProblem problem;
     for (std::size_t i = 1; i <= count; ++i) {
@@ -208,13 +208,13 @@ TEST(Optimum, MgWfbpIsFarFromItWhereWaitsAddUp) {
   EXPECT_NEAR(ratio(200), 1.80, 0.005);
 }
 
-TEST(Optimum, NothingToExchangeTakesNoTime) {
+TEST(Optimum, NoGradientsTakeNoTime) {
   EXPECT_EQ(best_fusion(FusionProblem{}, AffineCost{1, 1}).finish, 0);
   EXPECT_TRUE(best_fusion(FusionProblem{}, AffineCost{1, 1}).ends.empty());
 }
 
 // Without latency every grouping takes as long as the next: one bucket is the simplest.
-TEST(BestFusion, OfEqualChoicesTheLongestBucketIsTaken) {
+TEST(BestFusion, TheLongestBucketOfEqualChoicesIsTaken) {
   const auto affine = [](std::size_t first, std::size_t end) {
     return static_cast<double>(end - first);
   };

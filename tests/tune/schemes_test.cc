@@ -57,7 +57,7 @@ const Alternative* row_named(const Tuning& tuning, const std::string& name) {
   return row == tuning.alternatives.end() ? nullptr : &*row;
 }
 
-TEST(Schemes, OneThatFitsIsNamedWhereNothingElseDoes) {
+TEST(Schemes, OneThatFitsIsNamedIfNoStrategyDoes) {
   const Tuning tuning = tuned_job(job_by(kDdp, 12));
   const Strategy& best = tuning.tuned.winner().strategy;
   EXPECT_EQ(best.dialect, "fsdp") << best.name;
@@ -75,7 +75,7 @@ TEST(Schemes, OneThatFitsIsNamedWhereNothingElseDoes) {
 }
 
 // Whatever the memory, what is named fits, or the answer says that nothing does and what would.
-TEST(Schemes, WhatIsNamedFits) {
+TEST(Schemes, NamedSchemesFit) {
   for (const Json& strategy : {kDdp, zero(1), zero(3), Json::object()}) {
     for (const double gigabytes : {0.5, 3.0, 9.0, 12.0, 22.0, 80.0}) {
       const Tuning tuning = tuned_job(job_by(strategy, gigabytes));

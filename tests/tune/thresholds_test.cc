@@ -68,7 +68,7 @@ TEST(Thresholds, CountsEndWithOneBucket) {
 
 // Beyond kMaxExact gradients the list grows as the logarithm of their number, and no size is
 // further than a percent from one that makes the same buckets as one on the list.
-TEST(Thresholds, OfManyGradientsSizesAPercentApart) {
+TEST(Thresholds, SizesAreAPercentApartForManyGradients) {
   std::mt19937 random(3);
   const auto tensors = random_tensors(random, 3000);
   const auto pointers = test::pointers_to(tensors);

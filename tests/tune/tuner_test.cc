@@ -253,7 +253,7 @@ TEST(Tuner, CandidatesAreEvaluatedWithoutTheirBounds) {
   EXPECT_EQ(collective::walks(), before) << "all sizes are known";
 }
 
-TEST(Tuner, WhatIsShownHasItsBound) {
+TEST(Tuner, ShownCandidatesHaveABound) {
   const input::Document document = small_document(R"({"fusion": {"size_mb": "breakpoints"}})");
   const Scenario scenario = input::parse_scenario(document);
   collective::CostCache cache(scenario.cluster);
@@ -333,7 +333,7 @@ TEST(Tuner, EvaluatedTogetherOrOneByOneIsTheSame) {
   }
 }
 
-TEST(Tuner, ABudgetIsKeptAndSaid) {
+TEST(Tuner, ABudgetIsKeptAndReported) {
   TuneOptions options;
   options.budget = 7;
   const Tuned result = tuned(small_document(kJointSearch), options);
@@ -400,7 +400,7 @@ TEST(Tuner, ConfirmsAsFarAsTheWorkGoes) {
 
 // However many configurations come to the same figures, as many rows as were asked for are ranked,
 // and they are those of a walk over everything.
-TEST(Tuner, PrunedRanksAsManyAsAskedFor) {
+TEST(Tuner, PrunedSearchRanksTheRequestedNumber) {
   const std::string search = R"({"fusion": {"size_mb": "breakpoints", "rules": ["none", "one"]},
       "streams": [1, 2, 3, 4, 5, 6, 7, 8], "confirm": 0})";
   for (const std::size_t top : {1u, 2u, 5u, 20u}) {
@@ -516,7 +516,7 @@ TEST(Tuner, ProgressCountsTheBudget) {
   EXPECT_EQ(last, 7U);
 }
 
-TEST(Tuner, HoldsWhatTheSearchDoesNotName) {
+TEST(Tuner, KeepsKnobsThatTheSearchDoesNotName) {
   const input::Document document =
       small_document(R"({"streams": [1, 2], "confirm": 0})", {},
                      R"(, "fusion": {"rule": "size", "size_mb": 0.5}, "algorithm": "to_one")");

@@ -211,7 +211,7 @@ TEST(Utilisation, ItsStrategiesArePastedBack) {
 
 // One of two groups is half as fast. On a wide link plain training goes at its pace, two thirds of
 // the mean's; with steps by speed both are busy all the time.
-TEST(Utilisation, OfGroupsThatDifferInSpeed) {
+TEST(Utilisation, CoversGroupsThatDifferInSpeed) {
   Json scenario = scenario_of(kOne);
   scenario["cluster"]["speeds"] = {1, 0.5};
   Json by_speed = scenario["strategies"][1];

@@ -27,7 +27,7 @@ TEST(Curves, AreReadByTheNamesOfTheirColumns) {
   ASSERT_EQ(curves[1].looks.size(), 1U);  // an empty value is no look
 }
 
-TEST(Curves, WhatIsNoTableIsSaidWithItsPlace) {
+TEST(Curves, OtherFilesAreRefusedWithTheirPlace) {
   for (const auto& [text, message] : std::vector<std::pair<const char*, const char*>>{
            {"strategy,step\na,1\n",
             ", line 1: found no column 'loss', expected strategy, step, loss and, of several "
@@ -55,7 +55,7 @@ TEST(Curves, MayRunOverSeconds) {
   EXPECT_EQ(curves.at(0).looks.at(1).at, 0.25);
 }
 
-TEST(Curves, ATargetIsReachedWhereTheSmoothedCurveFirstCrossesIt) {
+TEST(Curves, ATargetIsReachedWhenTheSmoothedCurveFirstCrossesIt) {
   // Smoothed: 0.9, 0.8, 0.6, 0.4, 0.3.
   const Curve falling = curve({{0, 1.0}, {10, 0.8}, {20, 0.6}, {30, 0.4}, {40, 0.2}});
   EXPECT_NEAR(*reach_target(falling, Quantity::kLoss, 0.7), 15, 1e-9);
@@ -69,14 +69,14 @@ TEST(Curves, ATargetIsReachedWhereTheSmoothedCurveFirstCrossesIt) {
 }
 
 // What comes later does not run ahead: a training has reached nothing before its first step.
-TEST(Curves, NothingIsReachedAheadOfTheFirstStep) {
+TEST(Curves, NoTargetIsReachedBeforeTheFirstStep) {
   EXPECT_NEAR(*reach_target(curve({{0, 0.1}, {10, 0.9}}), Quantity::kAccuracy, 0.5), 10, 1e-9);
   EXPECT_NEAR(*reach_target(curve({{0, 0.1}, {10, 0.9}, {20, 0.9}}), Quantity::kAccuracy, 0.5), 7.5,
               0.5);
   EXPECT_EQ(*reach_target(curve({{0, 0.6}, {10, 0.9}}), Quantity::kAccuracy, 0.5), 0);
 }
 
-TEST(Curves, WhatIsNoNumberReachesNothing) {
+TEST(Curves, NanReachesNoTarget) {
   const double nan = std::nan("");
   EXPECT_FALSE(reach_target(curve({{0, 1}, {1, nan}, {2, nan}}), Quantity::kLoss, 0.5));
   EXPECT_EQ(*reach_target(curve({{0, nan}, {1, nan}, {2, 0.1}, {3, 0.1}, {4, 0.1}}),
@@ -101,7 +101,7 @@ TEST(Curves, OnAStraightLineTheCrossingIsExact) {
   }
 }
 
-TEST(Curves, SeedsGiveAMeanAndASpreadThatHoldsTheNext) {
+TEST(Curves, SeedsGiveAMeanAndASpreadThatCoversTheNext) {
   Random random(3, 1);
   int held = 0;
   constexpr int kRounds = 4000;
@@ -137,7 +137,7 @@ TEST(Curves, AStrategyThatSometimesFailsIsNotAlwaysThere) {
   EXPECT_FALSE(reaches[1].spread);  // of a single training
 }
 
-TEST(Curves, AFilesQuantityIsAccuracyWhereItHasThat) {
+TEST(Curves, AFilesQuantityIsAccuracyIfItHasThat) {
   EXPECT_EQ(find_quantity("strategy,step,loss,accuracy\nx,1,2,0.5\n"), Quantity::kAccuracy);
   EXPECT_EQ(find_quantity("strategy,step,\"accuracy\"\r\n"), Quantity::kAccuracy);
   EXPECT_EQ(find_quantity("strategy,step,loss\naccuracy,1,2\n"), Quantity::kLoss);

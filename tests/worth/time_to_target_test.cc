@@ -106,7 +106,7 @@ TEST(TimeToTarget, ARampIsEvaluatedOverTheStepsToTheTarget) {
   EXPECT_GT(soon, 1.2 * late);  // half of the values travel for the first 500 steps
 }
 
-TEST(TimeToTarget, WhoNeverGetsThereIsSaidToNever) {
+TEST(TimeToTarget, StrategiesThatNeverReachTheTargetAreListed) {
   const Worth worth = worth_with({reaching("dense", 1, 100),
                                   {"local 4", 1, {{0, 0}, {10, 0.5}, {20, 0.5}}},
                                   reaching("stranger", 1, 5)});
@@ -146,7 +146,7 @@ TEST(TimeToTarget, TheBreakEvenLooksBeyondALinkThatWasMeasured) {
   EXPECT_NEAR(*even.value, *plain.value, 1e-3 * *plain.value);
 }
 
-TEST(TimeToTarget, WhatWasMeasuredStandsBesideIt) {
+TEST(TimeToTarget, MeasuredTimesAreNextToIt) {
   Objective both = objective({reaching("dense", 1, 100), reaching("local 4", 1, 130)});
   both.measured = {
       reaching("dense", 8, 12), reaching("dense", 9, 3), {"local 4", 8, {{0, 0}, {1, 0}, {2, 0}}}};

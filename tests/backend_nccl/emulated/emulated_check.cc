@@ -427,7 +427,7 @@ class OnItsOwn final : public live::LiveExecutor {
 };
 
 // What `calibrate live nccl` measures of interference, as far as a GPU of a CPU can tell.
-TEST(EmulatedOperators, AreMeasuredBesideAllReduces) {
+TEST(EmulatedOperators, AreMeasuredDuringAllReduces) {
   const Failures failures = test::run_ranks(2, [&](live::ControlChannel& channel) {
     const auto samples = live::interference_samples(
         channel,

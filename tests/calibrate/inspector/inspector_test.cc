@@ -69,7 +69,7 @@ std::string collective(Line line, test::Dice& dice, int least) {
   return text;
 }
 
-TEST(Inspector, TheLeastTimeOfTheRanksStands) {
+TEST(Inspector, TheMinimumOfTheRanksIsUsed) {
   Line line;
   std::string text;
   for (const int time : {500, 130, 700, 900}) {
@@ -184,7 +184,7 @@ TEST(Inspector, TheSpreadIsThatOfTheMedian) {
   EXPECT_NEAR(median(told) / std::sqrt(squares), 1, 0.15);
 }
 
-TEST(Inspector, WhatIsDroppedIsSaid) {
+TEST(Inspector, DroppedEntriesAreReported) {
   test::Dice dice(5);
   Line line;
   std::string text = collective(line, dice, 100);
@@ -245,7 +245,7 @@ TEST(Inspector, WrongLinesAreOneLineWithFileAndNumber) {
             std::string::npos);
 }
 
-TEST(Inspector, FoldersAndPackedFilesStandBesideLogs) {
+TEST(Inspector, ReadsFoldersAndPackedFilesNextToLogs) {
   const test::Scratch scratch;
   test::Dice dice(7);
   const std::string folder = scratch.path("dump");

@@ -69,7 +69,7 @@ TEST_F(EmulatedGemm, AChoiceIsKeptPerDeviceShapeAndWorkspace) {
   EXPECT_EQ(asked(), 0);
 }
 
-TEST_F(EmulatedGemm, WhereCublasLtHasNoKernelTheCallIsNamed) {
+TEST_F(EmulatedGemm, AMissingCublasLtKernelNamesTheCall) {
   const LinearShape shape{ElementType::kFp32, Activation::kRelu, 2, kInputs, kHidden};
   const LinearForward arrays{x_.data(), w_.data(), b_.data(), h_.data(), nullptr};
   for (const bool not_supported : {false, true}) {

@@ -65,7 +65,7 @@ double apart(const Triple& a, const Triple& b) {
 }
 
 // A difference of 2.3 is just noticeable side by side; in lines and small bars it takes more.
-TEST(Palette, ColoursCanBeToldApartByAllEyes) {
+TEST(Palette, ColoursAreDistinctForAllEyes) {
   for (const auto* hues : {&kOnWhite, &kOnBlack}) {
     for (const auto& eye : kEyes) {
       for (std::size_t a = 0; a < kColours; ++a) {
@@ -90,7 +90,7 @@ double contrast(const std::string& one, const std::string& other) {
   return std::max(a, b) / std::min(a, b);
 }
 
-TEST(Palette, ColoursStandOutFromThePaper) {
+TEST(Palette, ColoursContrastWithThePaper) {
   for (const char* hue : kOnWhite) EXPECT_GT(contrast(hue, "#ffffff"), 2) << hue;
   for (const char* hue : kOnBlack) EXPECT_GT(contrast(hue, "#16191d"), 4) << hue;
 }

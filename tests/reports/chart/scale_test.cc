@@ -51,11 +51,9 @@ TEST(Scale, AnAxisFarFromZeroNeedNotShowIt) {
   EXPECT_EQ(Scale({"t", Unit::kSeconds, false, true}, {0.30, 0.36}).least(), 0);
 }
 
-TEST(Scale, WhatIsCountedNeedNotBeginAtNothing) {
-  EXPECT_GT(Scale({"nodes"}, {10, 25}).least(), 9);
-}
+TEST(Scale, AnAxisOfCountsNeedNotBeginAtZero) { EXPECT_GT(Scale({"nodes"}, {10, 25}).least(), 9); }
 
-TEST(Scale, WhatIsNoNumberDoesNotCount) {
+TEST(Scale, ValuesWithoutALogarithmAreIgnored) {
   const Scale scale({"t", Unit::kSeconds, true}, {0, -1, INFINITY, NAN, 2, 8});
   EXPECT_NEAR(scale.least(), 2, 0.1);
   EXPECT_NEAR(scale.most(), 8, 0.3);
@@ -70,7 +68,7 @@ TEST(Scale, AValueIsWrittenInItsUnitWithFourDigits) {
 }
 
 // Whatever the values: they lie within, ticks ascend, lie within, are few and read differently.
-TEST(Scale, HoldsEveryValueAndItsTicksAreWithin) {
+TEST(Scale, ContainsEveryValueAndItsTicks) {
   test::Dice dice(7);
   for (int round = 0; round < 3000; ++round) {
     ChartAxis axis;

@@ -111,7 +111,7 @@ TEST(Svg, SeriesBeyondTheColoursHaveOtherStrokes) {
   EXPECT_EQ(strokes.size(), 14U);
 }
 
-TEST(Svg, LegendsStandBelowThePlot) {
+TEST(Svg, LegendsAreBelowThePlot) {
   const std::string svg = svg_inline(hostile_figure());
   std::smatch plot, key;
   ASSERT_TRUE(std::regex_search(
@@ -153,7 +153,7 @@ TEST(Svg, NamesOfLanesAreNeverCut) {
   }
 }
 
-TEST(Svg, NamesOfColumnsStandUprightWhereTheyNeedRoom) {
+TEST(Svg, NamesOfColumnsAreUprightIfTheyNeedRoom) {
   Figure figure;
   figure.id = "s-heat";
   figure.up.names = {"one"};
@@ -210,7 +210,7 @@ TEST(Svg, ABarBeyondTheAxisIsBrokenWithItsEnd) {
   EXPECT_LT(end_of(broken), 0.2);
 }
 
-TEST(Svg, NothingToDrawIsStillAPicture) {
+TEST(Svg, AnEmptyFigureIsStillAPicture) {
   expect_sound(svg_file({.id = "s-none",
                          .title = "",
                          .across = {"x", Unit::kBytes, true},
@@ -219,7 +219,7 @@ TEST(Svg, NothingToDrawIsStillAPicture) {
 
 TEST(Escape, CountsLetters) { EXPECT_EQ(letters_of("\xc3\xa4\xc3\xb6"), 2U); }
 
-TEST(Escape, ReplacesWhatIsNoText) {
+TEST(Escape, ReplacesControlCharacters) {
   EXPECT_EQ(escape("a\xff<"), "a\xef\xbf\xbd&lt;");
   EXPECT_EQ(escape("a\nb"), "a b");
   EXPECT_EQ(escape("a\nb", "\n"), "a\nb");
