@@ -3,8 +3,8 @@
 //   optimizer    its states in fp32, and an fp32 copy of narrower weights
 //   buffers      buckets that gradients are copied into, parameters gathered ahead of their layers,
 //                a codec's output and residuals, parameters that LocalSGD averages
-//   activations  values that the forward pass keeps for the backward pass (memory.h); an estimate,
-//                only for workloads with operators
+//   activations  values that the forward pass keeps for the backward pass (memory.h), and copies of
+//                logits in the loss; an estimate, only for workloads with operators
 #include "studies/rows/memory.h"
 
 #include <algorithm>
@@ -21,6 +21,7 @@
 #include "core/communication.h"
 #include "core/plan/fusion.h"
 #include "core/plan/pipeline.h"
+#include "formats/dialect/dialect.h"
 #include "formats/text/digits.h"
 
 namespace syncline::measure {
@@ -273,36 +274,6 @@ bool gathers_narrow(const Strategy& strategy) {
          bytes < static_cast<int>(kFull);
 }
 
-// Returns the memory of a rank of that stage.
-Memory held_by(const Scenario& scenario, const Strategy& strategy, int stage) {
-  const Workload& workload = scenario.workload;
-  const Parallel& parallel = workload.parallel;
-  const auto kind = [&](bool expert) {
-    const int all = scenario.cluster.ranks() / parallel.pipeline;
-    const Strategy own =
-        expert ? plan::for_experts(strategy, parallel, all / exchange_step(parallel, false))
-               : strategy;
-    return Accounts(workload, own, all / exchange_step(parallel, expert), stage, expert).held();
-  };
-  Memory memory = kind(false);
-  const bool experts = std::ranges::any_of(workload.tensors, &Tensor::expert);
-  if (parallel.whole_job() && experts) {
-    const Memory more = kind(true);
-    for (const auto part :
-         {&Memory::weights, &Memory::gradients, &Memory::optimizer, &Memory::buffers}) {
-      memory.*part += more.*part;
-    }
-  }
-  for (const Tensor& buffer : workload.buffers) memory.weights += weights_of(buffer);
-  if (!workload.operators.empty()) {
-    memory.activations = activations_of(workload, stage, gathers_narrow(strategy));
-  }
-  memory.recompute = workload.recompute;
-  memory.available = scenario.cluster.device.memory_size;
-  if (parallel.whole_job()) memory.stage = stage;
-  return memory;
-}
-
 // A value that the backward pass reads, and the first gradient that needs it.
 struct Kept {
   double bytes = 0;
@@ -383,6 +354,38 @@ class Keeping {
   bool between_products_ = false;
 };
 
+// Bytes that a loss takes per word of the logits, in all, at its fullest: whole ones, and those cut
+// by tensor parallelism. Storages counted operation by operation in the packages:
+// F.cross_entropy(logits.float()) and loss_parallel of torch 2.6 (log-probabilities and gradients
+// in fp32; across ranks also their exponentials), vocab_parallel_cross_entropy of megatron-core
+// 0.16.
+struct LossBytes {
+  std::string_view kernels;  // as dialects name them; the first holds for others too
+  double whole, cut;
+};
+constexpr std::array<LossBytes, 2> kLosses{{{"pytorch", 12, 16}, {"megatron", 6, 6}}};
+
+// Returns the bytes that the loss of the strategy's code base takes per word of the logits.
+double logit_bytes(const Strategy& strategy, const Parallel& parallel) {
+  const dialect::Dialect* own = dialect::find_dialect(strategy.dialect);
+  const auto* row = own == nullptr ? kLosses.end()
+                                   : std::ranges::find(kLosses, own->kernels, &LossBytes::kernels);
+  if (row == kLosses.end()) row = kLosses.begin();
+  return parallel.tensor > 1 ? row->cut : row->whole;
+}
+
+// Returns the bytes of a loss beyond the value that is kept for the backward pass.
+double loss_of(const Workload& workload, double per_logit) {
+  double most = 0;
+  for (const Operator& op : workload.operators.operators) {
+    if (op.kind != "softmax_with_cross_entropy" || op.outputs.empty()) continue;
+    const Bytes bytes = workload.operators.values[index(op.outputs.front().value)].bytes;
+    const double logits = static_cast<double>(bytes) / static_cast<double>(size_of(op.dtype));
+    most = std::max(most, logits * per_logit - static_cast<double>(bytes));
+  }
+  return most;
+}
+
 // Memory of one part of the model and one micro-batch.
 struct OfPart {
   double held = 0;   // kept until its backward pass
@@ -412,6 +415,55 @@ std::vector<OfPart> by_part(const Workload& workload, bool narrow) {
     layer = 0;
   }
   return parts;
+}
+
+// Returns the bytes of activations_of with what the loss takes per word of the logits, in all.
+double activations_at(const Workload& workload, int stage, bool narrow, double per_logit) {
+  const Parallel& parallel = workload.parallel;
+  std::vector<OfPart> parts = by_part(workload, narrow);
+  parts.back().again += loss_of(workload, per_logit);
+  const bool splits = parallel.schedule == Schedule::kZeroBubble && parallel.pipeline > 1;
+  const int batches = parallel.pipeline > 1 ? static_cast<int>(workload.micro_batches) : 1;
+  double held = 0, most = 0;
+  for (const plan::Pass& pass : plan::passes_of(parallel, batches, stage)) {
+    const OfPart& part = parts[index(pass.chunk * parallel.pipeline + stage)];
+    using Kind = plan::Pass::Kind;
+    if (pass.kind == Kind::kForward) held += part.held;
+    most = std::max(most, held + (pass.kind == Kind::kBackward ? part.again : 0));
+    if (pass.kind == (splits ? Kind::kWeights : Kind::kBackward)) held -= part.held;
+  }
+  return most;
+}
+
+// Returns the memory of a rank of that stage.
+Memory held_by(const Scenario& scenario, const Strategy& strategy, int stage) {
+  const Workload& workload = scenario.workload;
+  const Parallel& parallel = workload.parallel;
+  const auto kind = [&](bool expert) {
+    const int all = scenario.cluster.ranks() / parallel.pipeline;
+    const Strategy own =
+        expert ? plan::for_experts(strategy, parallel, all / exchange_step(parallel, false))
+               : strategy;
+    return Accounts(workload, own, all / exchange_step(parallel, expert), stage, expert).held();
+  };
+  Memory memory = kind(false);
+  const bool experts = std::ranges::any_of(workload.tensors, &Tensor::expert);
+  if (parallel.whole_job() && experts) {
+    const Memory more = kind(true);
+    for (const auto part :
+         {&Memory::weights, &Memory::gradients, &Memory::optimizer, &Memory::buffers}) {
+      memory.*part += more.*part;
+    }
+  }
+  for (const Tensor& buffer : workload.buffers) memory.weights += weights_of(buffer);
+  if (!workload.operators.empty()) {
+    memory.activations =
+        activations_at(workload, stage, gathers_narrow(strategy), logit_bytes(strategy, parallel));
+  }
+  memory.recompute = workload.recompute;
+  memory.available = scenario.cluster.device.memory_size;
+  if (parallel.whole_job()) memory.stage = stage;
+  return memory;
 }
 
 }  // namespace
@@ -464,19 +516,7 @@ std::optional<std::string> memory_uncertainty(const Scenario& scenario, const St
 }
 
 double activations_of(const Workload& workload, int stage, bool narrow) {
-  const Parallel& parallel = workload.parallel;
-  const std::vector<OfPart> parts = by_part(workload, narrow);
-  const bool splits = parallel.schedule == Schedule::kZeroBubble && parallel.pipeline > 1;
-  const int batches = parallel.pipeline > 1 ? static_cast<int>(workload.micro_batches) : 1;
-  double held = 0, most = 0;
-  for (const plan::Pass& pass : plan::passes_of(parallel, batches, stage)) {
-    const OfPart& part = parts[index(pass.chunk * parallel.pipeline + stage)];
-    using Kind = plan::Pass::Kind;
-    if (pass.kind == Kind::kForward) held += part.held;
-    most = std::max(most, held + (pass.kind == Kind::kBackward ? part.again : 0));
-    if (pass.kind == (splits ? Kind::kWeights : Kind::kBackward)) held -= part.held;
-  }
-  return most;
+  return activations_at(workload, stage, narrow, 0);
 }
 
 }  // namespace syncline::measure
