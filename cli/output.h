@@ -58,8 +58,8 @@ void write_answer(std::vector<SideFile> files, const reports::Answer& answer, co
 // read or two are the same file. Skips empty paths.
 void expect_writable(const std::vector<std::string>& paths);
 
-// Remembers the files that the words of shell commands name, as what they read: no output of this
-// program replaces one.
+// Remembers the files that shell commands name as their inputs. No output of this program replaces
+// one.
 void note_files_of(const std::vector<std::string>& commands);
 
 // Returns true if the reader is still there: a closed pipe, as by `| head`, is no error. Throws

@@ -71,7 +71,7 @@ std::vector<std::string> texts(Reader& arguments, const std::string& key) {
   return all;
 }
 
-// Returns a file of JSON, by its path or as what it holds.
+// Returns the path or the content of a file of JSON.
 const Json& file_at(Reader& arguments, const std::string& key) {
   const Json& given = arguments.require(key);
   if (given.is_string() || given.is_object()) return given;
@@ -91,7 +91,7 @@ std::optional<Part> part(Reader& arguments, const std::string& key) {
   return Part{read_json_file(path), path};
 }
 
-// Returns the scenario at `key`, with what `set` changes of it.
+// Returns the scenario at `key`, with the changes of `set`.
 input::Document scenario_at(Reader& arguments, const std::string& key) {
   const Json& given = file_at(arguments, key);
   input::Document document = given.is_string() ? input::read_document(given.get<std::string>())
@@ -102,7 +102,7 @@ input::Document scenario_at(Reader& arguments, const std::string& key) {
   return document;
 }
 
-// Takes what stands under the argument's name; what is not there keeps its default.
+// Takes the value under the argument's name; a missing one keeps its default.
 void take(Reader& arguments, const std::string& key, const questions::Argument& argument,
           std::string& value) {
   value = argument.words.empty() ? arguments.text_or(key, value)

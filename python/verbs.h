@@ -1,4 +1,4 @@
-// What the program's verbs answer, for a caller who has their options as JSON.
+// Answers of the program's verbs to a caller who has their options as JSON.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 namespace syncline::python {
 
 // `verb`: run, tune, explain, plan, calibrate or import_job; `arguments`: the keywords of the
-// function of that name (python/syncline/__init__.py). A file may be given by its path or as what
-// it holds.
+// function of that name (python/syncline/__init__.py). A file may be given by its path or
+// as its content.
 //   json   what the verb prints by --format json
 //   text   its page for a terminal
 //   html   its page for a browser

@@ -115,7 +115,7 @@ std::string differences(const RankedLayout& best, const RankedLayout& given) {
   return join_and(parts);
 }
 
-// "Alone, micro-batches of 2 in place of 1 take 1.85 s and 40.1 GB, ...": what each costs.
+// "Alone, micro-batches of 2 in place of 1 take 1.85 s and 40.1 GB, ...": the cost of each.
 std::string changes_sentence(const tune::Layouts& layouts) {
   std::vector<std::string> parts;
   for (const tune::SingleChange& change : layouts.changes) {

@@ -463,6 +463,25 @@ void pad(std::int64_t version, int shards, bool cut, bool aligned, const Workloa
   if (cut || aligned) strategy.traits.buckets.pad_elements = shards;
 }
 
+// Notes which collectives overlap the passes, and how often parameters travel.
+void note_overlap(const Strategy& strategy, int shards, const Cluster& cluster,
+                  std::vector<std::string>& notes) {
+  const bool gloo = cluster.library == Library::kGloo;
+  note(
+      notes,
+      {{strategy.regather && shards == cluster.ranks() && strategy.traits.regather_group == 0,
+        "parameters are gathered twice per step, for the forward and for the backward pass: half "
+        "as "
+        "much again on the wire as DDP"},
+       {!strategy.overlap, "over Gloo FSDP waits for each collective: nothing overlaps the passes"},
+       {gloo && strategy.overlap,
+        "over Gloo FSDP waits for each collective; with several micro-batches that is not "
+        "modelled"},
+       {strategy.overlap,
+        "units' all-gathers for the forward pass follow one another from the update on; torch "
+        "asks for them a unit or two early, to save memory"}});
+}
+
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
   Reading reading;
   Strategy& strategy = reading.strategy;
@@ -514,31 +533,22 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   share_parameters(units, shards, cluster, across_last, strategy);
   if (cluster.ranks() == 1) return reading;
-  // FSDP asks for its collectives without async_op, so that over Gloo the host waits for each
-  // (torch 2.6 and 2.15, foreach_all_gather, foreach_reduce).
-  const bool gloo = cluster.library == Library::kGloo;
-  strategy.overlap = strategy.cross_step = !gloo || workload.micro_batches > 1;
+  // FSDP has no async_op: over Gloo its host waits (torch 2.6, foreach_all_gather, foreach_reduce).
+  const bool waits = cluster.library == Library::kGloo && workload.micro_batches == 1;
+  strategy.overlap = strategy.cross_step = !waits;
   note_groups(strategy, cluster, reading.notes);
-  note(
-      reading.notes,
-      {{strategy.regather && shards == cluster.ranks() && strategy.traits.regather_group == 0,
-        "parameters are gathered twice per step, for the forward and for the backward pass: half "
-        "as "
-        "much again on the wire as DDP"},
-       {!strategy.overlap, "over Gloo FSDP waits for each collective: nothing overlaps the passes"},
-       {gloo && strategy.overlap,
-        "over Gloo FSDP waits for each collective; with several micro-batches that is not "
-        "modelled"},
-       {strategy.overlap,
-        "units' all-gathers for the forward pass follow one another from the update on; torch "
-        "asks for them a unit or two early, to save memory"},
-       {config.has("not_resharded") && !strategy.regather,
-        "not_resharded has no effect: no unit is resharded"},
-       {across_last && !strategy.traits.across_last,
+  if (config.has("not_resharded") && !strategy.regather) {
+    reading.notes.push_back("not_resharded has no effect: no unit is resharded");
+  }
+  if (across_last && !strategy.traits.across_last) {
+    reading.notes.push_back(
         "set_requires_all_reduce has no effect: it is about replicas that are summed in each "
-        "micro-batch"},
-       {workload.micro_batches > 1 && no_sync && !staged,
-        "what micro-batches gather under no_sync is left out"}});
+        "micro-batch");
+  }
+  if (workload.micro_batches > 1 && no_sync && !staged) {
+    reading.notes.push_back("gathers of micro-batches under no_sync are left out");
+  }
+  note_overlap(strategy, shards, cluster, reading.notes);
   note_one_unit(config, workload, reading);
   return reading;
 }
@@ -620,8 +630,8 @@ std::vector<int> with_inner(const std::vector<int>& own, const Strategy& strateg
   return all;
 }
 
-// Returns what FSDP2's reshard_after_forward may be so that the root stays gathered, or is gathered
-// again: without the key it stays.
+// Returns the value of FSDP2's reshard_after_forward with which the root stays gathered, or is
+// gathered again: without the key it stays.
 std::vector<Json> reshard_words(const Strategy& strategy) {
   if (!strategy.regather) return {false};
   if (strategy.traits.regather_group > 0) return {strategy.traits.regather_group};

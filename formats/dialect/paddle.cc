@@ -271,8 +271,8 @@ void note_unread(Reader& config, bool local, Notes& notes) {
   note(notes, {{!unread.empty(), "no effect " + where + ": " + unread}});
 }
 
-// Sets what RawProgramOptimizer makes of a program: every all-reduce on one stream, each update
-// after its own, and no fused operators.
+// Sets the plan of RawProgramOptimizer: all all-reduces on one stream, each update after its own,
+// and no fused operators.
 void take_raw_program(Reader& config, const Settings& settings, const Workload& workload,
                       Reading& reading) {
   Strategy& strategy = reading.strategy;

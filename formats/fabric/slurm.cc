@@ -184,7 +184,7 @@ Line read_line(const std::string& text, std::size_t left) {
   return line;
 }
 
-// Puts the lines together. Refuses what Slurm refuses: switches with two lines or none
+// Joins the lines. Refuses switches with two lines or none, as Slurm does
 // (switch_record_validate in src/plugins/topology/tree of SchedMD/slurm 0c9a3f79).
 class SlurmReader {
  public:

@@ -101,8 +101,8 @@ std::vector<Entry> csv_entries(std::string_view text) {
   return entries;
 }
 
-// Tables of the entries read so far: one for each collective and number of ranks. A row has one
-// entry for each place of the result; what waits for the other one is found by its key.
+// Stores the tables of the entries read so far: one per collective and number of ranks. A row has
+// one entry in place and one out of place; a row that lacks one is found by its key.
 class ListTables {
  public:
   void add(const Entry& entry, int line) {

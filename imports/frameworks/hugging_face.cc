@@ -39,7 +39,7 @@ constexpr std::array<std::pair<const char*, const char*>, 15> kOtherNames{
      {"train_type", "finetuning_type"},
      {"adapter", "finetuning_type"}}};
 
-// Sets what other trainers turn on unless told otherwise: LLaMA-Factory (0.9.5, hparams/) and
+// Sets the defaults of other trainers: LLaMA-Factory (0.9.5, hparams/) and
 // ms-swift (4.6, trainers/arguments.py) compute activations again, LLaMA-Factory trains adapters,
 // axolotl (0.19, builders/base.py) shards with any fsdp_config.
 void take_other_defaults(const std::string& file, Json& all) {

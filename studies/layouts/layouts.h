@@ -16,7 +16,7 @@
 
 namespace syncline::tune {
 
-// What the search may change; the samples of a step and the strategy are kept.
+// Choices of the search. The samples of a step and the strategy are kept.
 struct LayoutChoice {
   bool layouts = false;               // how the model is cut
   bool micro_batches = false;         // into any that divide a rank's samples

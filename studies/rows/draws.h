@@ -1,5 +1,5 @@
-// Draws of all that is not known of a scenario, the same for each of its strategies: where two rows
-// are compared, what both share takes no part.
+// Draws of a scenario's uncertain inputs, the same for each of its strategies: inputs that two rows
+// share do not change which is faster.
 #pragma once
 
 #include <array>

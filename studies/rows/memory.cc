@@ -417,7 +417,7 @@ std::vector<OfPart> by_part(const Workload& workload, bool narrow) {
   return parts;
 }
 
-// Returns the bytes of activations_of with what the loss takes per word of the logits, in all.
+// Returns the bytes of activations_of if the loss takes `per_logit` bytes per word of the logits.
 double activations_at(const Workload& workload, int stage, bool narrow, double per_logit) {
   const Parallel& parallel = workload.parallel;
   std::vector<OfPart> parts = by_part(workload, narrow);

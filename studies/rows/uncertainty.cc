@@ -55,10 +55,10 @@ constexpr double kFrameworkUnknown = 0.03;  // share of a step, if none is given
 // runs on known links err by 1 % in the median and 4 % at the 90th percentile.
 constexpr double kOwnStep = 0.008;
 constexpr double kOwnExposed = 0.03;
-// Of the ratio of two rows: 75 pairs of those live runs that wait alike for communication differ by
-// 0.85 % from what is said (root of the mean square). Of a gain so large a share that 80 % of 146
-// pairs of published tables, none with a fitted row, are inside; with any one table left out 0.26
-// to 0.30.
+// Errors of the ratio of two rows. 75 pairs of those live runs that wait alike for communication
+// differ by 0.85 % from the prediction (root of the mean square). A gain errs by a share of it: 80 %
+// of 146 pairs of published tables, none with a fitted row, are inside. With any one table left out
+// the share is 0.26 to 0.30.
 constexpr double kOwnRatio = 0.008;
 constexpr double kOwnGain = 0.28;
 
@@ -70,8 +70,7 @@ std::int64_t kernels_of(const Strategy& strategy) {
   return 1 + (std::ranges::find(rows, own->kernels, &dialect::Dialect::kernels) - rows.begin());
 }
 
-// Returns what the framework's host may take beyond what is said of a step, a share of it, at the
-// slow end of 80 %.
+// Returns the host's time beyond the prediction, as a share of a step, at the slow end of 80 %.
 double host_share(const Strategy& strategy) {
   const dialect::Dialect* own = dialect::find_dialect(strategy.dialect);
   return own != nullptr && shards_update(strategy) ? own->host_share : 0;
@@ -413,8 +412,8 @@ class Uncertainties::Shifted {
     overlap.slowdown = lost / (1 - lost);
     overlap.collective_slowdown *= factor;
     overlap.delay *= factor;
-    // Side by side both get on together as far as one after the other, at least: what is shared is
-    // used by one of them. Given as worse than that, it stays as given.
+    // Overlap takes at most as long as one after the other, because one of them uses each shared
+    // unit. A worse interference stays as given.
     const double most = std::max(1.0, given.slowdown * given.collective_slowdown);
     const double worse = overlap.slowdown * overlap.collective_slowdown / most;
     if (worse <= 1) return;

@@ -752,7 +752,7 @@ TEST(Torchtitan, UnitsFollowTheVersion) {
 
 // By the lists of torchtitan's own JobConfig: keys that change a step are named, others are passed
 // over, and one that no version has is told with its neighbour.
-TEST(Torchtitan, KeysAreSaidAsTheyAreMarked) {
+TEST(Torchtitan, KeysAreNotedByTheirMarks) {
   const Settings job = of_file("a.toml",
                                "[model]\nname = 'llama3'\nflavor = '8B'\nconverters = ['float8']\n"
                                "[training]\nlocal_batch_size = 2\nmax_norm = 1.0\n"

@@ -145,7 +145,7 @@ TEST(Cases, AreDecidedByTheirIntervals) {
 }
 
 // Every case of the lists that ship names its source; ones that constants were chosen by say so.
-TEST(Cases, OfTheListsThatShipHaveSources) {
+TEST(Cases, InShippedListsHaveSources) {
   const std::string folder = SYNCLINE_SOURCE_DIR "/scenarios/measured/";
   const auto pairs = published_pairs(folder + "pairs.json");
   ASSERT_GE(pairs.size(), 10U);
@@ -169,7 +169,7 @@ TEST(Cases, OfTheListsThatShipHaveSources) {
 }
 
 // Rows of a table: those that differ, against the baseline at the same point.
-TEST(Cases, OfATableAreItsRowsAgainstItsBaseline) {
+TEST(Cases, CompareATablesRowsWithItsBaseline) {
   Report report;
   report.scenario = "table";
   report.baseline = "dense";

@@ -264,7 +264,7 @@ TEST(Draws, GiveTheIntervalOfWhatTheyAre) {
 // Communication next to computation never takes longer than after it, except for the delays of its
 // starts: what both lose to each other is shared, not wasted. So the exchange of one strategy,
 // overlapped, is decided to be faster.
-TEST(Uncertainty, OverlapCostsNoMoreThanItsExchange) {
+TEST(Uncertainty, OverlapIsNoSlowerThanOneAfterTheOther) {
   for (const double gbps : {2.0, 5.0, 10.0, 20.0}) {
     Json root = Json::parse(R"({"name": "o", "workload": {"name": "w", "forward_ms": 20},
         "cluster": {"name": "c", "nodes": 1, "gpus_per_node": 2, "library": "nccl",

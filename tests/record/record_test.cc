@@ -260,18 +260,18 @@ class RecordShards : public Record {
   }
 };
 
-TEST_F(RecordShards, OfFsdpAsTheyWereSeen) {
+TEST_F(RecordShards, ListTheCollectivesOfFsdp2) {
   run("fsdp2", 2);
   for (const char* name : {"fsdp2", "compiled"}) expect_collectives_as_seen(name);
   expect_accepted(scratch_.path("accumulated.json"));
 }
 
-TEST_F(RecordShards, OfFsdp1AsTheyWereSeen) {
+TEST_F(RecordShards, ListTheCollectivesOfFsdp1) {
   run("fsdp1", 2);
   expect_collectives_as_seen("fsdp1");
 }
 
-TEST_F(RecordShards, OfAHybridMeshAsTheyWereSeen) {
+TEST_F(RecordShards, ListTheCollectivesOfAHybridMesh) {
   run("hsdp", 4);
   expect_collectives_as_seen("hsdp");
 }
