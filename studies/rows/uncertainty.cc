@@ -56,8 +56,8 @@ constexpr double kFrameworkUnknown = 0.03;  // share of a step, if none is given
 constexpr double kOwnStep = 0.008;
 constexpr double kOwnExposed = 0.03;
 // Errors of the ratio of two rows. 75 pairs of those live runs that wait alike for communication
-// differ by 0.85 % from the prediction (root of the mean square). A gain errs by a share of it,
-// which has 80 % of 146 pairs of published tables inside, none with a fitted row. With any one table
+// differ by 0.85 % from the prediction (root of the mean square). A gain errs by a share of it, by
+// which 80 % of 146 pairs of published tables without a fitted row are inside. With any one table
 // left out the share is 0.26 to 0.30.
 constexpr double kOwnRatio = 0.008;
 constexpr double kOwnGain = 0.28;
