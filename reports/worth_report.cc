@@ -104,7 +104,7 @@ std::vector<Field<WorthRow>> gain_fields(const worth::Worth& worth) {
           {data_column("chance_over_next", Column::kCsv), &WorthRow::chance_over_next},
           {data_column("chance_over_next", Column::kJson),
            [last](Row row) { return known_if(&row != last, row.chance_over_next); }},
-          {table_column("faster", "faster", kText, 0, Column::kNoCsv),
+          {table_column("faster", "pays", kText, 0, Column::kNoCsv),
            [](Row row) {
              return row.even ? show_as(row.even->is_faster(), pays_text(*row.even)) : Cell();
            }},

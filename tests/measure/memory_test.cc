@@ -244,9 +244,11 @@ TEST(Memory, ActivationsAreWhatWasPublished) {
 
 // The same paper, equations 2 and 4: a tensor group of t keeps s b h (10 + (24 + 5 a s / h) / t) a
 // layer, with sequence parallelism all of it over t; with full recomputation a layer keeps its
-// input, 2 s b h / t, and one is computed again at a time; the embedding adds a few percent.
+// input, 2 s b h / t, and one is computed again at a time; the embedding adds a few percent. Before
+// the equations comes Megatron's loss: 6 bytes per word of the logits, over t.
 TEST(Memory, ActivationsOfATensorGroupAreWhatWasPublished) {
-  constexpr double kLayers = 24, kHidden = 1024, kHeads = 16, kTokens = 1024, kBatch = 8;
+  constexpr double kLayers = 24, kHidden = 1024, kHeads = 16, kTokens = 1024, kBatch = 8,
+                   kWords = 64;
   constexpr double kSize = kTokens * kBatch * kHidden;
   Json scenario = scenario_of(1, 8, "fp16");
   scenario["cluster"]["device"] = "h100-sxm";
@@ -260,7 +262,11 @@ TEST(Memory, ActivationsOfATensorGroupAreWhatWasPublished) {
           {"sequence", kTokens},
           {"dtype", "fp16"},
           {"shape",
-           {{"layers", 24}, {"hidden", 1024}, {"heads", 16}, {"words", 64}, {"positions", 1024}}},
+           {{"layers", 24},
+            {"hidden", 1024},
+            {"heads", 16},
+            {"words", static_cast<int>(kWords)},
+            {"positions", 1024}}},
           {"flash_attention", flash}}},
         {"parallel", {{"tensor", tensor}, {"pipeline", 1}, {"sequence", sequence}}}};
     return memory_with(scenario, "megatron", "{}").activations;
@@ -276,7 +282,9 @@ TEST(Memory, ActivationsOfATensorGroupAreWhatWasPublished) {
     }
     const double inputs = kLayers * 2 * kSize / t;
     const double layer = kSize * 34 / t;
-    EXPECT_NEAR(activations(static_cast<int>(t), true, true, true) / (inputs + layer), 1, 0.04)
+    const double loss = 6 * kTokens * kBatch * kWords / t;
+    EXPECT_NEAR(activations(static_cast<int>(t), true, true, true) / (inputs + layer + loss), 1,
+                0.04)
         << t;
   }
 }
@@ -360,7 +368,7 @@ TEST(Memory, ActivationsCount) {
 
   scenario["workload"] = {
       {"name", "l"},
-      {"batch", 8},
+      {"batch", 4},
       {"operators", {{"architecture", "llama3_8b"}, {"dtype", "bf16"}, {"sequence", 4096}}}};
   scenario["cluster"]["device"] = "h100-sxm";
   const std::string shortage = shortage_of(scenario);
