@@ -198,7 +198,7 @@ TEST(Init, HalfPrecisionIsTheDevices) {
 }
 
 // DDP's copies do not fit: FSDP2 is written, in the format of the products that autocast takes. The
-// loss's copies of logits are 12 of the bytes per word.
+// loss holds 12 bytes per word of the logits.
 TEST(Init, AModelThatDoesNotFitGetsAnotherScheme) {
   const Begun large = init_scenario({.model = "llama3_8b", .node = "dgx-h100"});
   EXPECT_TRUE(large.assumed.front().starts_with("'FSDP2' in place of 'DDP's default', which needs"))
