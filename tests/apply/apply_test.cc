@@ -95,7 +95,7 @@ void expect_loss(test::Ran ran, const std::string& rank) {
   if (ran.signal == SIGABRT && ran.err.ends_with(abort)) {
     ran.err.resize(ran.err.size() - abort.size());
   } else {
-    EXPECT_EQ(ran.code, 1) << ran.err;
+    EXPECT_EQ(ran.code, 1) << "signal " << ran.signal << "\n" << ran.err;
   }
   EXPECT_FALSE(contains(ran.err, "Traceback")) << ran.err;
   const auto last = ran.err.rfind('\n', ran.err.size() - 2) + 1;

@@ -339,9 +339,9 @@ TEST(Fsdp, CodeOfAScript) {
       "[fully_shard(unit, **fsdp) for unit in model.layers.children()]; "
       "fully_shard(model.head, **fsdp); fully_shard(model, **fsdp)";
   // Modules inside others first, as torch asks for it.
-  EXPECT_EQ(code(R"({"units": ["head", "layers.*", "layers.*.mlp"], "not_resharded": ["head"]})"),
-            "fsdp = dict(reshard_after_forward=True); " + wraps +
-                "; model.head.set_reshard_after_forward(False, recurse=False)");
+  EXPECT_EQ(
+      code(R"({"units": ["head", "layers.*", "layers.*.mlp"], "not_resharded": ["head"]})"),
+      "fsdp = dict(); " + wraps + "; model.head.set_reshard_after_forward(False, recurse=False)");
   EXPECT_EQ(code(R"({"units": ["layers.3", ["norm", "head"]], "mesh": [2, 4],
                      "reshard_after_forward": 2, "no_sync": true,
                      "set_requires_all_reduce": false})"),
