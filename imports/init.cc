@@ -827,6 +827,11 @@ Begun init_scenario(const InitOptions& asked) {
             .batch = any_batch,
             .layout = any_batch && options.parallel.empty() && !settings && !options.fsdp},
            from_settings, begun);
+  const Scenario written =
+      input::parse_scenario(input::document_of("the scenario", begun.scenario));
+  if (const auto loss = measure::loss_words(written, written.strategies.front())) {
+    begun.assumed.push_back(*loss);
+  }
   add_steps(options, node, begun);
   if (!begun.assumed.empty()) begun.scenario["workload"]["about"] = about(begun.assumed);
   begun.assumed.insert(begun.assumed.end(), machines.assumed.begin(), machines.assumed.end());

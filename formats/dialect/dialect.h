@@ -87,6 +87,11 @@ struct Dialect {
   void (*set_batches)(std::int64_t batch, std::int64_t micro_batches, Json& config) = nullptr;
   // Code base of its jobs' kernels. The rate of one predicts little of another's. Empty: several.
   std::string_view kernels = {};
+  // Bytes that the loss takes per word of the logits, in all, at its fullest: whole logits, and
+  // those cut by tensor parallelism. Storages of torch 2.6, counted operation by operation:
+  // F.cross_entropy(logits.float()) and loss_parallel hold log-probabilities and gradients in fp32,
+  // across ranks also their exponentials.
+  double loss_bytes = 12, cut_loss_bytes = 16;
   // The slow end of 80 % of the host's time beyond the prediction, as a share of a step that shards
   // the update: hooks around gathered parameters hold kernels up.
   double host_share = 0;

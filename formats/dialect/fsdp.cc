@@ -471,8 +471,7 @@ void note_overlap(const Strategy& strategy, int shards, const Cluster& cluster,
       notes,
       {{strategy.regather && shards == cluster.ranks() && strategy.traits.regather_group == 0,
         "parameters are gathered twice per step, for the forward and for the backward pass: half "
-        "as "
-        "much again on the wire as DDP"},
+        "as much again on the wire as DDP"},
        {!strategy.overlap, "over Gloo FSDP waits for each collective: nothing overlaps the passes"},
        {gloo && strategy.overlap,
         "over Gloo FSDP waits for each collective; with several micro-batches that is not "

@@ -590,6 +590,9 @@ Dialect megatron_dialect() {
           .candidates = candidates,
           .schemes = optimizers,
           .kernels = "megatron",
+          // vocab_parallel_cross_entropy of megatron-core 0.16, its storages counted.
+          .loss_bytes = 6,
+          .cut_loss_bytes = 6,
           .cuts_jobs = true,
           .code = flag_line,
           .group_keys = {"num-distributed-optimizer-instances"}};

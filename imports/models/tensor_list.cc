@@ -124,12 +124,16 @@ Parameters from_lines(const std::string& file, std::string_view text,
     if (parameters.size() >= kMaxTensors) throw InputError(file + ": more than 200000 tensors");
     parameters.push_back(std::move(*parameter));
   }
-  if (others > 0) {
-    constexpr std::size_t kShown = 60;
-    warnings.push_back("left out, as no parameter: " + std::to_string(others) +
-                       (others == 1 ? " line, '" : " lines, the first '") +
-                       visible(std::string(first_other.substr(0, kShown))) + "'");
+  if (others == 0) return parameters;
+  constexpr std::size_t kShown = 60;
+  const std::string lines = std::to_string(others) +
+                            (others == 1 ? " line, '" : " lines, the first '") +
+                            visible(std::string(first_other.substr(0, kShown))) + "'";
+  if (others > parameters.size()) {
+    throw InputError(file + ": more lines without a parameter than with one: " + lines +
+                     "; torch prints a model's by `" + std::string(kPrintTensors) + "`");
   }
+  warnings.push_back("left out, as no parameter: " + lines);
   return parameters;
 }
 
@@ -173,7 +177,8 @@ bool recognises_list(const Head& head) {
     const std::string_view line = trimmed(text.substr(0, end));
     const auto parameter = parameter_in(line);
     const bool named = parameter && parameter->name.find('.') != std::string::npos;
-    if (parameter && ((i == 0 && named) || line.find(" torch.") != line.npos)) return true;
+    const bool typed = parameter && !parameter->dtype.empty() && line.find(" torch.") != line.npos;
+    if (typed || (i == 0 && named)) return true;
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return false;

@@ -3,8 +3,8 @@
 //   optimizer    its states in fp32, and an fp32 copy of narrower weights
 //   buffers      buckets that gradients are copied into, parameters gathered ahead of their layers,
 //                a codec's output and residuals, parameters that LocalSGD averages
-//   activations  values that the forward pass keeps for the backward pass (memory.h), and copies of
-//                logits in the loss; an estimate, only for workloads with operators
+//   activations  values that the forward pass keeps for the backward pass, and copies of logits in
+//                the loss (activations_of); an estimate, only for workloads with operators
 #include "studies/rows/memory.h"
 
 #include <algorithm>
@@ -354,24 +354,12 @@ class Keeping {
   bool between_products_ = false;
 };
 
-// Bytes that a loss takes per word of the logits, in all, at its fullest: whole ones, and those cut
-// by tensor parallelism. Storages counted operation by operation in the packages:
-// F.cross_entropy(logits.float()) and loss_parallel of torch 2.6 (log-probabilities and gradients
-// in fp32; across ranks also their exponentials), vocab_parallel_cross_entropy of megatron-core
-// 0.16.
-struct LossBytes {
-  std::string_view kernels;  // as dialects name them; the first holds for others too
-  double whole, cut;
-};
-constexpr std::array<LossBytes, 2> kLosses{{{"pytorch", 12, 16}, {"megatron", 6, 6}}};
-
-// Returns the bytes that the loss of the strategy's code base takes per word of the logits.
+// Returns the bytes that the loss takes per word of the logits. Strategies of no framework have
+// torch's.
 double logit_bytes(const Strategy& strategy, const Parallel& parallel) {
   const dialect::Dialect* own = dialect::find_dialect(strategy.dialect);
-  const auto* row = own == nullptr ? kLosses.end()
-                                   : std::ranges::find(kLosses, own->kernels, &LossBytes::kernels);
-  if (row == kLosses.end()) row = kLosses.begin();
-  return parallel.tensor > 1 ? row->cut : row->whole;
+  if (own == nullptr) own = dialect::find_dialect("pytorch");
+  return parallel.tensor > 1 ? own->cut_loss_bytes : own->loss_bytes;
 }
 
 // Returns the bytes of a loss beyond the value that is kept for the backward pass.
@@ -417,8 +405,13 @@ std::vector<OfPart> by_part(const Workload& workload, bool narrow) {
   return parts;
 }
 
-// Returns the bytes of activations_of if the loss takes `per_logit` bytes per word of the logits.
-double activations_at(const Workload& workload, int stage, bool narrow, double per_logit) {
+// Returns the bytes on a rank of that stage: activations of the forward pass that it keeps for the
+// backward pass, at a step's fullest moment. These are values that forward operators write and
+// backward operators read, of the micro-batches under way (plan::passes_of). Recomputation is
+// Megatron's (Korthikanti et al. 2022, 5): selective drops attention's scores, full keeps only each
+// layer's input. `narrow`: parameters have the width of the products' operands, even if their
+// gradients are wider. Requires the workload's operators.
+double activations_of(const Workload& workload, int stage, bool narrow, double per_logit) {
   const Parallel& parallel = workload.parallel;
   std::vector<OfPart> parts = by_part(workload, narrow);
   parts.back().again += loss_of(workload, per_logit);
@@ -458,7 +451,7 @@ Memory held_by(const Scenario& scenario, const Strategy& strategy, int stage) {
   for (const Tensor& buffer : workload.buffers) memory.weights += weights_of(buffer);
   if (!workload.operators.empty()) {
     memory.activations =
-        activations_at(workload, stage, gathers_narrow(strategy), logit_bytes(strategy, parallel));
+        activations_of(workload, stage, gathers_narrow(strategy), logit_bytes(strategy, parallel));
   }
   memory.recompute = workload.recompute;
   memory.available = scenario.cluster.device.memory_size;
@@ -515,8 +508,12 @@ std::optional<std::string> memory_uncertainty(const Scenario& scenario, const St
   return "does not fit: " + memory_needs(scenario, memory);
 }
 
-double activations_of(const Workload& workload, int stage, bool narrow) {
-  return activations_at(workload, stage, narrow, 0);
+std::optional<std::string> loss_words(const Scenario& scenario, const Strategy& strategy) {
+  const double bytes = logit_bytes(strategy, scenario.workload.parallel);
+  if (loss_of(scenario.workload, bytes) <= 0) return std::nullopt;
+  return "the loss holds " + std::to_string(static_cast<int>(bytes)) +
+         " bytes per word of the logits, as the framework's own loss does; a fused or chunked "
+         "one holds fewer";
 }
 
 }  // namespace syncline::measure

@@ -44,13 +44,8 @@ std::optional<std::string> memory_uncertainty(const Scenario& scenario, const St
 // Returns "with Adam needs 214 GB per GPU, 53.8 of them activations, A100 has 40 GB".
 std::string memory_needs(const Scenario& scenario, const Memory& memory);
 
-// Activations of the forward pass that a rank keeps for the backward pass, at a step's fullest
-// moment: values that forward operators write and backward operators read, of the micro-batches
-// under way on its stage (plan::passes_of). Recomputation as in Megatron (Korthikanti et al. 2022,
-// 5): selective drops attention's scores, full keeps only each layer's input.
-
-// Returns the bytes on a rank of that stage. `narrow`: parameters have the width of the products'
-// operands, even if their gradients are wider. Requires the workload's operators.
-double activations_of(const Workload& workload, int stage, bool narrow = false);
+// Returns the assumed bytes of the loss's copies of logits; nullopt if no loss over words is
+// computed by operators.
+std::optional<std::string> loss_words(const Scenario& scenario, const Strategy& strategy);
 
 }  // namespace syncline::measure

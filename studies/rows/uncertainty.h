@@ -33,7 +33,7 @@ inline constexpr std::size_t kUncertainties = 6;
 inline constexpr std::array<Uncertainty, kUncertainties> kAllUncertainties{
     Uncertainty::kLatency, Uncertainty::kBandwidth, Uncertainty::kComputation,
     Uncertainty::kDevice,  Uncertainty::kOverlap,   Uncertainty::kFramework};
-// Returns "the network's latency", ...
+// Returns "the time of small messages on the network", ...
 std::string_view words_of(Uncertainty uncertainty);
 
 // Share of cases that an interval holds, and the number of standard deviations to either side for

@@ -157,7 +157,7 @@ TEST(LogKinds, ASlowPairIsNamed) {
   EXPECT_NE(said().find("b-d.txt is 2.9 times as slow as the median of 3 tables"),
             std::string::npos)
       << said();
-  // Of two nobody knows which.
+  // Two tables do not say which of them is slow.
   pairs.erase(pairs.begin());
   EXPECT_NE(said().find("two clusters or networks"), std::string::npos) << said();
 }

@@ -470,6 +470,20 @@ TEST_F(TensorList, IsReadAsTorchPrintsIt) {
   EXPECT_TRUE(test::any_contains(by_lines.warnings, "left out, as no parameter: 1 line, 'Loading"));
 }
 
+// Calls look like a name and a shape.
+TEST_F(TensorList, AProgramIsNoList) {
+  const std::string file = scratch().path("train.py");
+  test::write_text(file,
+                   "import torch\ntorch.manual_seed(0); torch.set_num_threads(1)\n"
+                   "model = torch.nn.Linear(8, 8)\nmodel(torch.ones(8)).sum().backward()\n");
+  const std::string refused = test::input_error([&] { read_job({file}); });
+  EXPECT_TRUE(test::contains(refused, "train.py")) << refused;
+  test::write_text(file, "a.weight (8, 8)\nimport torch\nfrom torch import nn\n");
+  EXPECT_TRUE(test::contains(test::input_error([&] { read_job({file}); }),
+                             "more lines without a parameter than with one: 2 lines, the first "
+                             "'import torch'"));
+}
+
 // Adapters alone travel; what is frozen is multiplied by in both passes, but for what nothing that
 // is trained stands before.
 TEST_F(TensorList, FrozenParametersHaveNoGradient) {

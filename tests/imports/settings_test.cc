@@ -750,8 +750,8 @@ TEST(Torchtitan, UnitsFollowTheVersion) {
   EXPECT_EQ(older["not_resharded"], Json{"model.layers.31"});
 }
 
-// By the lists of torchtitan's own JobConfig: keys that change a step are named, others are passed
-// over, and one that no version has is told with its neighbour.
+// The lists are of torchtitan's own JobConfig. Keys that change a step are named, others are
+// ignored, and a key that no version has is refused with its neighbour.
 TEST(Torchtitan, KeysAreNotedByTheirMarks) {
   const Settings job = of_file("a.toml",
                                "[model]\nname = 'llama3'\nflavor = '8B'\nconverters = ['float8']\n"

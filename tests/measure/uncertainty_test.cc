@@ -213,7 +213,7 @@ TEST(Uncertainty, SharedErrorsCancelInTheRatioOfTwoRows) {
   EXPECT_DOUBLE_EQ(width(ratio_interval(1, shared, shared)), 0);
 }
 
-// What a row errs by, another one of the same scenario errs by too, but for a share of the gain.
+// Two rows of one scenario have the same error, except for a share of the gain.
 TEST(Uncertainty, RowsOfOneScenarioErrAlike) {
   Sensitivity one, other;
   one.own = other.own = 0.02;
@@ -224,7 +224,7 @@ TEST(Uncertainty, RowsOfOneScenarioErrAlike) {
   one.hashed = 0.03;
   one.own = std::hypot(0.02, 0.03);
   EXPECT_DOUBLE_EQ(own_of_ratio(1, one, other), std::hypot(0.008, 0.03));
-  // So large a gain is decided by what is the rows' own, whatever its size.
+  // The rows' own error alone leaves no gain of 3 % open.
   for (const double gain : {1.03, 1.3, 3.0}) {
     EXPECT_GT(std::log(gain), kHeldDeviations * own_of_ratio(gain, other, other)) << gain;
   }
@@ -246,7 +246,7 @@ TEST(Draws, AreEvenlySpread) {
   }
 }
 
-// Of draws that agree an interval has the rows' own error alone, of ones that do not the draws'.
+// If all draws agree, the interval has only the rows' own error; otherwise the draws' is added.
 TEST(Draws, GiveTheIntervalOfWhatTheyAre) {
   const Interval own = interval_of_draws(1.2, {0, 0, 0}, 0.05);
   EXPECT_NEAR(own.low, 1.2 * std::exp(-kHeldDeviations * 0.05), 1e-9);

@@ -249,7 +249,7 @@ class RecordShards : public Record {
     for (const auto& other : others) EXPECT_EQ(other->wait().code, 0) << kind;
   }
 
-  // What a step was seen to send is what the program says of the recorded configuration.
+  // Expects the collectives that the recorder saw in the plan of the recorded configuration.
   void expect_collectives_as_seen(const std::string& name) const {
     const std::string file = scratch_.path(name + ".json");
     expect_accepted(file);
