@@ -131,8 +131,8 @@ Reading read_apart(const Dialect& dialect, const Reader& config, const Workload&
 
 void refuse_unheld(Reader& config, const Reading& reading) {
   for (const auto& [key, entry] : reading.unheld) {
-    config.fail(key.c_str(), config.place_of(key.c_str()) + "[" + std::to_string(entry) +
-                                 "] names no module that has a gradient");
+    config.fail(key.c_str(),
+                "names no module that has a gradient in entry " + std::to_string(entry));
   }
 }
 
