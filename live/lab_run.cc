@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -22,6 +23,7 @@
 #include <deque>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/base/error.h"
 #include "live/lab.h"
@@ -43,15 +45,19 @@ using PlainJson = nlohmann::json;
 
 using Descriptor = Socket;  // closes its pipe, file or device
 
+// Appends the next piece that can be read; false at the end.
+bool read_piece(int descriptor, std::string& text) {
+  std::array<char, 4096> piece{};
+  const ssize_t got = ::read(descriptor, piece.data(), piece.size());
+  if (got > 0) text.append(piece.data(), static_cast<std::size_t>(got));
+  return got > 0 || (got < 0 && errno == EINTR);
+}
+
 std::string all_of(int descriptor) {
   std::string text;
-  std::array<char, 4096> piece{};
-  for (;;) {
-    const ssize_t got = ::read(descriptor, piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return text;
-    text.append(piece.data(), static_cast<std::size_t>(got));
+  while (read_piece(descriptor, text)) {
   }
+  return text;
 }
 
 struct Pipe {
@@ -95,7 +101,8 @@ void own_proc() {
 // Owns the namespaces, as descriptors of one process.
 class Networks {
  public:
-  explicit Networks(int ranks) : hub_(this_network()) {
+  // `stopped`: seconds for which a command of the lab may be stopped (SIGSTOP).
+  Networks(int ranks, double stopped) : stopped_(stopped), hub_(this_network()) {
     for (int r = 0; r < ranks; ++r) {
       if (::unshare(CLONE_NEWNET) != 0) refused("a network namespace");
       ranks_.push_back(this_network());
@@ -179,14 +186,32 @@ class Networks {
     }
     if (pid < 0) refused("fork");
     output.write = Descriptor();
-    const std::string text = all_of(output.read.fd());
+    const std::optional<std::string> text = output_of(pid, output.read);
+    if (!text) ::kill(pid, SIGKILL);
     int status = 0;
     while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (status == 0) return;
-    throw MachineError("lab: '" + what + "': " + text.substr(0, text.find('\n')));
+    throw MachineError(
+        "lab: '" + what + "': " +
+        (text ? text->substr(0, text->find('\n')) : "was stopped (SIGSTOP) and did not go on"));
   }
 
+  // Returns everything that the child writes; none if it stays stopped.
+  std::optional<std::string> output_of(pid_t child, const Descriptor& output) const {
+    constexpr int kLookMs = 100;
+    std::string text;
+    StopWatch watch(child);
+    for (pollfd end{output.fd(), POLLIN, 0};;) {
+      if (::poll(&end, 1, kLookMs) > 0) {
+        if (!read_piece(output.fd(), text)) return text;
+      } else if (const auto since = watch.since(); since && steady_now() > *since + stopped_) {
+        return std::nullopt;
+      }
+    }
+  }
+
+  double stopped_;
   Descriptor hub_;
   std::vector<Descriptor> ranks_;
 };
@@ -261,7 +286,7 @@ class Delay {
 // Builds the lab, runs the ranks in it, and cuts links at their times.
 JobEnd in_the_lab(const LabRun& run) {
   own_proc();
-  const Networks networks(run.options.ranks);
+  const Networks networks(run.options.ranks, run.rules.stopped);
   const auto processors = static_cast<int>(::sysconf(_SC_NPROCESSORS_CONF));
   const LabPlan plan = plan_lab(run.options, processors);
   std::vector<Descriptor> devices;  // two per cable
@@ -346,13 +371,27 @@ JobEnd from_json(const PlainJson& json) {
   ::_exit(0);
 }
 
-// Waits for the keeper, and passes on signals that are meant for the ranks.
-void wait_for(pid_t keeper, const WaitedSignals& signals) {
+// Waits for the keeper, and passes on signals that are meant for the ranks. A keeper that is
+// stopped (SIGSTOP) can do nothing: it is killed after `stopped` seconds, `grace` after a signal.
+// Returns false if it was.
+bool wait_for(pid_t keeper, const WaitedSignals& signals, const ProcessRules& rules) {
   constexpr double kWhile = 60;  // seconds
+  double allowed = rules.stopped;
+  StopWatch watch(keeper);
   while (::waitpid(keeper, nullptr, WNOHANG) == 0) {
-    const int signal = signals.next(kWhile);
-    if (signal != 0 && signal != SIGCHLD) ::kill(keeper, signal);
+    const auto since = watch.since();
+    const double left = since ? *since + allowed - steady_now() : kWhile;
+    if (left <= 0) {
+      ::kill(keeper, SIGKILL);
+      ::waitpid(keeper, nullptr, 0);
+      return false;
+    }
+    const int signal = signals.next(std::min(left, kWhile));
+    if (signal == 0 || signal == SIGCHLD) continue;
+    ::kill(keeper, signal);
+    allowed = std::min(allowed, rules.grace);
   }
+  return true;
 }
 
 }  // namespace
@@ -369,10 +408,13 @@ JobEnd run_lab(const LabRun& run) {
   if (keeper < 0) refused("no namespace");
   if (keeper == 0) keep(run, alive, answer);
   answer.write = Descriptor();
-  wait_for(keeper, signals);
+  const bool goes_on = wait_for(keeper, signals, run.rules);
   const PlainJson result = PlainJson::parse(all_of(answer.read.fd()), nullptr, false);
-  if (result.is_discarded())
-    throw MachineError("lab: its keeper was killed, and every rank with it");
+  if (result.is_discarded()) {
+    throw MachineError(goes_on ? "lab: its keeper was killed, and every rank with it"
+                               : "lab: its keeper was stopped (SIGSTOP) and did not go on; it and "
+                                 "every rank were killed");
+  }
   if (result.contains("input")) throw InputError(result.at("input"));
   if (result.contains("machine")) throw MachineError(result.at("machine"));
   return from_json(result);

@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <stop_token>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -60,6 +63,21 @@ void allow_descriptors() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Starts as many threads as ZeroMQ will. Throws MachineError if the machine gives none: ZeroMQ
+// would abort the process.
+void expect_threads() {
+  try {
+    const auto until_asked = [](const std::stop_token& end) {
+      while (!end.stop_requested()) std::this_thread::yield();
+    };
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 2; ++i) threads.emplace_back(until_asked);
+  } catch (const std::system_error& error) {
+    throw MachineError(std::string("no thread for the connections of the ranks: ") +
+                       error.code().message() + "; see ulimit -v and ulimit -u");
+  }
+}
+
 // Returns one part of a message, if one has come. `more`: further parts belong to it.
 std::optional<std::string> next_part(void* socket, bool& more, int* fd = nullptr) {
   zmq_msg_t message;
@@ -107,6 +125,7 @@ void Messenger::open(int kind) {
     throw MachineError("the ZeroMQ of this machine was built without CURVE, by which ranks meet");
   }
   expect_descriptors();
+  expect_threads();
   context_.reset(zmq_ctx_new(), zmq_ctx_term);
   socket_.reset(zmq_socket(context_.get(), kind));
   require(socket_ != nullptr, "zmq_socket");

@@ -8,9 +8,11 @@
 // - After a rank fails, by an exit code other than 0 or by a signal, the others have `wait_limit`
 //   seconds to report it. Then they get SIGTERM, and `grace` seconds later SIGKILL.
 // - Ranks that are all stopped (SIGSTOP) are killed after `stopped` seconds: they report nothing.
+//   So is one that is stopped before it has become the program.
 #include "live/processes.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -31,10 +33,6 @@ namespace {
 
 constexpr int kSignalled = 128;     // added to a signal's number, as shells do
 constexpr int kFailingMachine = 3;  // the program's own code
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Prepares the new process and executes the program. Errors are written to `failure`, which is
 // closed on exec, so the program does not see it.
@@ -80,23 +78,23 @@ class Job {
   }
 
   JobEnd wait() {
-    const double started = now();
+    const double started = steady_now();
     std::size_t acted = 0;
     reap();
     while (alive_ > 0) {
       const double act_at = acted < rules_.acts.size() ? started + rules_.acts[acted].at : kNever;
       const int signal =
-          signals_.next(std::min({terminate_at_, kill_at_, act_at, stopped_until_}) - now());
+          signals_.next(std::min({terminate_at_, kill_at_, act_at, stopped_until_}) - steady_now());
       reap();
       look_for_stopped();
       if (signal != 0 && signal != SIGCHLD) interrupted(signal);
-      if (alive_ > 0 && now() >= act_at) act(rules_.acts[acted++]);
-      if (now() >= stopped_until_) {
+      if (alive_ > 0 && steady_now() >= act_at) act(rules_.acts[acted++]);
+      if (steady_now() >= stopped_until_) {
         end_.stopped = true;
         end_all(SIGKILL);
       }
-      if (now() >= terminate_at_) end_all(SIGTERM);
-      if (now() >= kill_at_) end_all(SIGKILL);
+      if (steady_now() >= terminate_at_) end_all(SIGTERM);
+      if (steady_now() >= kill_at_) end_all(SIGKILL);
     }
     if (act_failure_) std::rethrow_exception(act_failure_);
     return end_;
@@ -105,11 +103,12 @@ class Job {
  private:
   struct Member {
     pid_t pid = 0;
-    bool ended = false;
-    bool stopped = false;
+    StopWatch watch;
     double started = 0;
+    bool ended = false;
   };
   static constexpr double kNever = 1e300;
+  static constexpr int kLookMs = 100;  // between two looks at a rank that starts
 
   // Starts a rank. The new process reports through a pipe if it cannot become the program; the pipe
   // closes if it can.
@@ -131,21 +130,34 @@ class Job {
                          ": fork: " + std::strerror(reason));
     }
     ::setpgid(pid, pid);  // parent and child race
-    members_.push_back({pid, false, false, now()});
+    members_.push_back({pid, StopWatch(pid), steady_now()});
     ++alive_;
-    std::string wrong;
-    std::array<char, 512> piece{};
-    for (ssize_t got = 1; got > 0;) {
-      got = ::read(failure[0], piece.data(), piece.size());
-      if (got < 0 && errno == EINTR)
-        got = 1;
-      else if (got > 0)
-        wrong.append(piece.data(), static_cast<std::size_t>(got));
-    }
+    const std::string wrong = failure_of_start(failure[0]);
     ::close(failure[0]);
     if (wrong.empty()) return;
     if (wrong[0] == 'i') fail<InputError>(wrong.substr(1));
     fail<MachineError>(wrong.substr(1));
+  }
+
+  // Returns the text that the newest rank writes if it cannot become its program; empty if it can.
+  std::string failure_of_start(int pipe) {
+    std::string wrong;
+    std::array<char, 512> piece{};
+    for (pollfd end{pipe, POLLIN, 0};;) {
+      if (::poll(&end, 1, kLookMs) > 0) {
+        const ssize_t got = ::read(pipe, piece.data(), piece.size());
+        if (got == 0) return wrong;
+        if (got > 0) wrong.append(piece.data(), static_cast<std::size_t>(got));
+        if (got > 0 || errno == EINTR) continue;
+      }
+      const auto since = members_.back().watch.since();
+      const int signal = signals_.next(0);
+      if (since && ((signal != 0 && signal != SIGCHLD) || steady_now() > *since + rules_.stopped)) {
+        return "mrank " + std::to_string(members_.size() - 1) +
+               " was stopped (SIGSTOP) before its program began, and did not go on";
+      }
+      if (signal != 0 && signal != SIGCHLD) ::kill(::getpid(), signal);  // for wait()
+    }
   }
 
   // Kills all ranks and throws.
@@ -172,7 +184,7 @@ class Job {
     signal_all(signal);
     if (signal == SIGTERM) signal_all(SIGCONT);  // stopped processes need it
     terminate_at_ = kNever;
-    kill_at_ = signal == SIGKILL ? kNever : now() + rules_.grace;
+    kill_at_ = signal == SIGKILL ? kNever : steady_now() + rules_.grace;
   }
 
   void interrupted(int signal) {
@@ -192,21 +204,12 @@ class Job {
 
   // Sets or clears the deadline of ranks that are all stopped.
   void look_for_stopped() {
-    bool all = alive_ > 0;
-    for (Member& member : members_) {
-      siginfo_t info{};
-      if (!member.ended &&
-          ::waitid(P_PID, static_cast<id_t>(member.pid), &info, WSTOPPED | WCONTINUED | WNOHANG) ==
-              0 &&
-          info.si_pid != 0) {
-        member.stopped = info.si_code == CLD_STOPPED;
-      }
-      all = all && (member.ended || member.stopped);
-    }
-    if (!all || end_.stopped) {
+    bool all = alive_ > 0 && !end_.stopped;
+    for (Member& member : members_) all = all && (member.ended || member.watch.since());
+    if (!all) {
       stopped_until_ = kNever;
     } else if (stopped_until_ == kNever) {
-      stopped_until_ = now() + rules_.stopped;
+      stopped_until_ = steady_now() + rules_.stopped;
     }
   }
 
@@ -227,10 +230,10 @@ class Job {
       RankEnd& rank = end_.ranks[r];
       rank.signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
       rank.code = info.si_code == CLD_EXITED ? info.si_status : kSignalled + info.si_status;
-      rank.after = now() - member.started;
+      rank.after = steady_now() - member.started;
       if (rank.code == 0 || rank.by_us || end_.first_failed) continue;
       end_.first_failed = r;
-      terminate_at_ = now() + rules_.wait_limit;
+      terminate_at_ = steady_now() + rules_.wait_limit;
     }
   }
 
@@ -254,6 +257,20 @@ std::string how(const RankEnd& rank) {
 }
 
 }  // namespace
+
+double steady_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::optional<double> StopWatch::since() {
+  siginfo_t info{};
+  while (::waitid(P_PID, static_cast<id_t>(child_), &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 &&
+         info.si_pid != 0) {
+    since_ = info.si_code == CLD_STOPPED ? std::optional(steady_now()) : std::nullopt;
+    info = {};
+  }
+  return since_;
+}
 
 WaitedSignals::WaitedSignals() {
   ::sigemptyset(&waited_);

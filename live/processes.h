@@ -32,7 +32,8 @@ struct TimedAct {
 struct ProcessRules {
   double wait_limit = 10;  // seconds from a rank's failure to SIGTERM for the others
   double grace = 5;        // seconds from SIGTERM, or a signal of ours, to SIGKILL
-  // Seconds for which all ranks may be stopped (SIGSTOP) before they are killed.
+  // Seconds for which all ranks, or one that starts, may be stopped (SIGSTOP) before they are
+  // killed.
   double stopped = std::numeric_limits<double>::infinity();
   std::vector<TimedAct> acts;
 };
@@ -52,7 +53,8 @@ struct JobEnd {
 };
 
 // Starts all ranks and waits for them. Throws InputError if a program cannot be started (all others
-// are ended first), MachineError if the machine gives no process. An exception of an act is thrown
+// are ended first), MachineError if the machine gives no process or one stays stopped before it is
+// the program. An exception of an act is thrown
 // after all have ended.
 JobEnd run_ranks(const std::vector<RankCommand>& ranks, const ProcessRules& rules);
 
@@ -63,6 +65,22 @@ int exit_code(const JobEnd& end);
 
 // Returns one line: the rank that failed, how, and the ends of the others; empty if all ended well.
 std::string in_words(const JobEnd& end);
+
+// Follows whether a child process is stopped (SIGSTOP).
+class StopWatch {
+ public:
+  explicit StopWatch(pid_t child) : child_(child) {}
+
+  // Returns the time (seconds of the steady clock) at which the child was stopped; none if it runs.
+  std::optional<double> since();
+
+ private:
+  pid_t child_;
+  std::optional<double> since_;
+};
+
+// Returns seconds of the steady clock.
+double steady_now();
 
 // Blocks the signals of a job while it lives, so that next() can wait for them: the ends of
 // children, and SIGINT, SIGTERM and SIGHUP unless they are ignored (as under nohup).

@@ -49,7 +49,7 @@ void ForwardPass::again(const std::vector<OpId>& done) {
 void ForwardPass::whole() {
   const OpId op = build_.compute(Phase::kForward, workload_.forward);
   if (!sharded_) return;
-  auto& awaited = waits_.emplace_back(op, std::vector<std::size_t>{}).buckets;
+  auto& awaited = waits_.emplace_back(NextStepWait{op, {}}).buckets;
   for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
     const auto& own = buckets_.bringing(t);
     awaited.insert(awaited.end(), own.begin(), own.end());

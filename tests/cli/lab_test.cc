@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>
@@ -370,6 +371,54 @@ TEST_F(LabVerb, EndsWhenAllItsRanksAreStopped) {
   EXPECT_EQ(lab.code(), 3) << lab.err();
   EXPECT_TRUE(test::says(lab.err(), "all ranks were stopped (SIGSTOP)"));
   expect_nothing_left(2, before);
+}
+
+std::vector<pid_t> children_of(pid_t process) {
+  const std::string folder = "/proc/" + std::to_string(process);
+  std::istringstream list(text_of(folder + "/task/" + std::to_string(process) + "/children"));
+  return {std::istream_iterator<pid_t>(list), {}};
+}
+
+TEST_F(LabVerb, EndsWhenItsKeeperIsStopped) {
+  const auto before = interfaces();
+  for (const bool interrupted : {false, true}) {
+    for (const char* rank : {"0", "1"}) fs::remove(scratch.path(rank));
+    Lab lab({"--ranks", "2", "--rate", "1gbit", "--patience", interrupted ? "1000" : "0.3",
+             "--grace", "0.3", "--", "sh", "-c", lingering() + "sleep 1000; : " + mark()});
+    ASSERT_TRUE(all_started(2));
+    const std::vector<pid_t> keepers = children_of(lab.pid());
+    ASSERT_EQ(keepers.size(), 1u);
+    ::kill(keepers[0], SIGSTOP);
+    if (interrupted) ::kill(lab.pid(), SIGINT);
+    EXPECT_EQ(lab.code(), 3) << lab.err();
+    EXPECT_TRUE(test::says(lab.err(), "its keeper was stopped (SIGSTOP)")) << lab.err();
+    expect_nothing_left(2, before);
+  }
+}
+
+TEST_F(LabVerb, EndsWhenACommandOfItsBuildingIsStopped) {
+  const auto before = interfaces();
+  Lab lab({"--ranks", "40", "--rate", "1gbit", "--patience", "0.3", "--", "sh", "-c",
+           lingering() + "sleep 1000; : " + mark()});
+  // The keeper's children are ip and tc until the ranks start; most live for a millisecond.
+  const auto stops_one = [&] {
+    for (const pid_t keeper : children_of(lab.pid())) {
+      for (const pid_t child : children_of(keeper)) {
+        const std::string folder = "/proc/" + std::to_string(child);
+        const std::string name = text_of(folder + "/comm");
+        if (name != "ip\n" && name != "tc\n") continue;
+        ::kill(child, SIGSTOP);
+        ::usleep(1000);
+        if (text_of(folder + "/stat").find(") T ") != std::string::npos) return true;
+      }
+    }
+    return fs::exists(scratch.path("0"));
+  };
+  while (!stops_one()) {
+  }
+  EXPECT_EQ(lab.code(), 3) << lab.err();
+  EXPECT_TRUE(test::says(lab.err(), "was stopped (SIGSTOP) and did not go on")) << lab.err();
+  expect_nothing_left(0, before);
 }
 
 TEST_F(LabVerb, LeavesNothingHoweverItIsEnded) {

@@ -251,6 +251,45 @@ TEST(Processes, RanksThatAreAllStoppedAreEnded) {
   EXPECT_EQ(in_words(end), "all ranks were stopped (SIGSTOP) and did not go on; ended by us");
 }
 
+// No other rank has been started yet.
+TEST(Processes, ARankThatIsStoppedBeforeItsProgramIsEnded) {
+  RankCommand stopped = shell("exit 0");
+  stopped.before_exec = [] { ::raise(SIGSTOP); };
+  ProcessRules rules = quick();
+  const auto message = [&] {
+    try {
+      run_ranks({shell("sleep 100"), stopped}, rules);
+    } catch (const MachineError& error) {
+      return std::string(error.what());
+    }
+    return std::string("started");
+  };
+  rules.stopped = 0.3;
+  EXPECT_EQ(message(), "rank 1 was stopped (SIGSTOP) before its program began, and did not go on");
+  // Ctrl-C does not wait for it.
+  rules.stopped = ProcessRules().stopped;
+  const pid_t asks = ::fork();
+  if (asks == 0) {
+    ::usleep(300'000);
+    ::kill(::getppid(), SIGINT);
+    ::_exit(0);
+  }
+  EXPECT_EQ(message(), "rank 1 was stopped (SIGSTOP) before its program began, and did not go on");
+  ::waitpid(asks, nullptr, 0);
+}
+
+// Ctrl-C while a rank is slow to start is not forgotten.
+TEST(Processes, ASignalDuringASlowStartEndsTheRanks) {
+  RankCommand slow = shell("sleep 100");
+  slow.before_exec = [] {
+    ::kill(::getppid(), SIGTERM);
+    ::usleep(400'000);
+  };
+  const JobEnd end = run_ranks({slow}, quick());
+  EXPECT_EQ(end.interrupted, SIGTERM);
+  EXPECT_EQ(exit_code(end), 128 + SIGTERM);
+}
+
 TEST(Processes, AStoppedRankIsTheOthersAffair) {
   ProcessRules rules = quick();
   rules.stopped = 0.1;

@@ -246,8 +246,8 @@ class Faults:
             time.sleep(self.random.uniform(0, 1.1 * typical))
             how = self.random.choice([signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGINT])
             target = self.random_rank(process)
-            if how == signal.SIGSTOP and self.argument(target) != b"validate":
-                how = signal.SIGKILL  # who stops the launcher or its helpers wants it to wait
+            if how == signal.SIGSTOP and target == process.pid:
+                how = signal.SIGKILL  # who stops the launcher wants it to wait
             try:
                 os.kill(target, how)
             except ProcessLookupError:
