@@ -1,7 +1,6 @@
 #include "studies/tune/ways.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "formats/input/conflicts.h"
 #include "studies/explain/advice.h"
@@ -89,9 +88,9 @@ std::vector<TrainingWay> WayFinder::find(const std::optional<Emitted>& said,
   // own words first.
   for (TrainingWay& way : list) {
     const Strategy training = way.choices.front().strategy;
-    for (const Strategy& knobs : same | std::views::reverse) {
-      Strategy both = merge_knobs(training, knobs);
-      both.name = training.name + ", " + knobs.name;
+    for (auto knobs = same.rbegin(); knobs != same.rend(); ++knobs) {
+      Strategy both = merge_knobs(training, *knobs);
+      both.name = training.name + ", " + knobs->name;
       if (!is_consistent(both)) continue;
       if (auto set = settings_.settable(both, {})) way.choices.push_back(std::move(*set));
     }
