@@ -29,6 +29,7 @@ struct Work {
   bool too_long = false;                              // true: too slow, so steady_ends
   std::map<double, std::vector<StageEnd>> ends = {};  // by payload bytes, if takes_long
   LastEnds last_ends = {};
+  LastEnds least_ends = {};  // of ranks that run ahead of each other without limit
 
   // Returns the ends of its stages, for a payload of `bytes`.
   std::vector<StageEnd> walk(double bytes) const {
@@ -117,6 +118,13 @@ class CostCache::Links {
     const std::lock_guard<std::mutex> guard(lock_);
     return work.last_ends.at(bytes, [&](double each) { return work.walk(each).back(); });
   }
+  // Returns the earliest of it if ranks run ahead of each other without limit, up to rounding.
+  StageEnd least_end(Work& work, double bytes) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    return work.least_ends.at(bytes, [&](double each) {
+      return stage_ends(*work.cost.footprint, work.stages, work.cost.stages, each, true).back();
+    });
+  }
 
  private:
   std::shared_ptr<const Footprint> footprint(const Collective& collective) const;
@@ -140,7 +148,6 @@ struct CostCache::Entry {
 
   // Latencies by payload bytes; if all messages cost the same, one list under 0.
   std::unordered_map<Bytes, std::vector<Seconds>> latencies = {};
-  std::unordered_map<Bytes, StageEnd> least_ends = {};  // by payload bytes
 
   const CollectiveCost& cost() const { return own_cost ? *own_cost : work.cost; }
   const CollectiveCost& at_once() const { return own_at_once ? *own_at_once : work.at_once; }
@@ -154,20 +161,13 @@ struct CostCache::Entry {
     return ends;
   }
   // Returns the earliest end of the last stage if ranks run ahead of each other without limit. If
-  // the longest chain is slow to find: one message and its busiest link's bytes. Stored, because
-  // the bounds of many strategies ask for the same sizes.
-  StageEnd least_end(Bytes bytes) {
-    const auto [it, fresh] = least_ends.try_emplace(bytes);
-    if (fresh) it->second = least_end_of(static_cast<double>(bytes));
-    return it->second;
-  }
-  StageEnd least_end_of(double bytes) const {
+  // the longest chain is slow to find: one message and its busiest link's bytes.
+  StageEnd least_end(double bytes) const {
     if (work.takes_long) {
       const Seconds transfer = at_once().seconds_per_byte * bytes;
       return {latency * work.cost.footprint->fastest() + transfer, transfer};
     }
-    return shifted(
-        stage_ends(*work.cost.footprint, work.stages, work.cost.stages, moved(bytes), true).back());
+    return shifted(links->least_end(work, moved(bytes)));
   }
 
   // Return the payload to walk on the unshifted links, and its end on the shifted ones.
@@ -517,7 +517,7 @@ LeastCost CostCache::least_chunked_cost(const Collective& chunked, const Collect
     return least;
   }
   const Bytes bytes = std::max<Bytes>(1, payload.bytes());
-  const StageEnd end = links.least_end(bytes);
+  const StageEnd end = links.least_end(static_cast<double>(bytes));
   least.latency = end.time - end.transfer;
   least.seconds_per_byte = end.transfer / static_cast<double>(bytes);
   return least;
