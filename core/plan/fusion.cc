@@ -165,6 +165,12 @@ int layer_number(const std::string& name) {
   return -1;
 }
 
+bool recomputes_layer(const Workload& workload, const Tensor& tensor) {
+  if (workload.recompute != Workload::Recompute::kFull) return false;
+  const int every = workload.recompute_every;
+  return every == 1 || layer_number(tensor.name) % every == every - 1;
+}
+
 bool layer_matrix(const Tensor& tensor) {
   return tensor.shape.size() >= 2 && layer_number(tensor.name) >= 0;
 }

@@ -23,6 +23,10 @@ std::string layer_of(const std::string& name, Fusion::LayerKey key);
 // Returns the number between two dots of a tensor's name, "model.layers.12.mlp.weight"; -1: none.
 int layer_number(const std::string& name);
 
+// Returns true if the backward pass computes the tensor's layer again in full. If all layers are,
+// so is everything in no layer.
+bool recomputes_layer(const Workload& workload, const Tensor& tensor);
+
 // True for tensors of a numbered layer with two dimensions or more: FP8 multiplies these, but not
 // embeddings and heads.
 bool layer_matrix(const Tensor& tensor);

@@ -348,9 +348,10 @@ void cut_workload(const Reader& reader, bool parts_given, const operators::Gener
     return exposed.tensor + exposed.context + exposed.expert;
   };
   if (workload.recompute == Workload::Recompute::kFull) {
-    parallel.backward.tensor += parallel.forward.tensor;
-    parallel.backward.context += parallel.forward.context;
-    parallel.backward.expert += parallel.forward.expert;
+    const double again = 1.0 / workload.recompute_every;
+    parallel.backward.tensor += again * parallel.forward.tensor;
+    parallel.backward.context += again * parallel.forward.context;
+    parallel.backward.expert += again * parallel.forward.expert;
   }
   const Seconds backward = backward_time(workload);
   const double longer = backward > 0 ? 1 + sum(parallel.backward) / backward : 1;

@@ -7,6 +7,7 @@
 #include "catalogue/hardware/device.h"
 #include "core/base/error.h"
 #include "core/operators/evaluate.h"
+#include "core/plan/fusion.h"
 #include "formats/dialect/ddp_buckets.h"
 #include "formats/input/read_operators.h"
 #include "formats/input/read_parallel.h"
@@ -217,16 +218,26 @@ void repeat_forward(Workload& workload) {
   const double again = workload.parallel.whole_job() ? 1 : kStopsEarly;
   const std::vector<Seconds> forward = forward_times(workload);
   for (std::size_t t = 0; t < forward.size(); ++t) {
-    workload.tensors[t].backward += again * forward[t];
+    Tensor& tensor = workload.tensors[t];
+    if (plan::recomputes_layer(workload, tensor)) tensor.backward += again * forward[t];
   }
 }
 
-Workload::Recompute read_recompute(Reader& reader) {
+void read_recompute(Reader& reader, Workload& workload) {
   const std::string word =
       reader.word_or("activation_checkpointing", "none", {"none", "selective", "full"});
-  return word == "none"        ? Workload::Recompute::kNone
-         : word == "selective" ? Workload::Recompute::kSelective
-                               : Workload::Recompute::kFull;
+  workload.recompute = word == "none"        ? Workload::Recompute::kNone
+                       : word == "selective" ? Workload::Recompute::kSelective
+                                             : Workload::Recompute::kFull;
+  constexpr std::int64_t kMaxLayers = 100000;
+  workload.recompute_every =
+      static_cast<int>(reader.integer_or("checkpointing_every", 1, 1, kMaxLayers));
+  if (workload.recompute_every > 1 && word != "full") {
+    reader.fail("checkpointing_every",
+                "counts layers that are computed again in full, and "
+                "\"activation_checkpointing\" is \"" +
+                    word + "\"");
+  }
 }
 
 // Throws for too many passes: a pipeline's passes are planned one by one, for each interval.
@@ -272,7 +283,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
   workload.batch_given = reader.has("batch") || reader.has("operators");
   workload.micro_batches = reader.integer_or("micro_batches", 1, 1, kMaxMicroBatches);
   workload.framework_version = dialect::read_torch(reader);
-  workload.recompute = read_recompute(reader);
+  read_recompute(reader, workload);
   if (reader.has("parallel")) {
     workload.parallel = read_parallel(reader.object("parallel"), cluster);
     judge_micro_batches(reader, workload);

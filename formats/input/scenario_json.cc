@@ -221,6 +221,7 @@ Json workload_json(const Workload& workload, int digits) {
   if (workload.recompute != Workload::Recompute::kNone) {
     const bool full = workload.recompute == Workload::Recompute::kFull;
     json["activation_checkpointing"] = full ? "full" : "selective";
+    if (workload.recompute_every > 1) json["checkpointing_every"] = workload.recompute_every;
   }
   if (workload.delayed_scaling) json["delayed_scaling"] = true;
   if (workload.time_spread > 0) json["time_spread"] = significant(workload.time_spread, digits);

@@ -2,6 +2,7 @@
 // distributed/pipeline.py (stages of a schedule, layers of a stage) and models/llama3.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
 #include <set>
 
@@ -156,8 +157,24 @@ void read_batches(const Sections& toml, bool pipelined, Settings& settings) {
   if (samples == 0) return;
   if (settings.global_batch == 0) settings.micro_batches = 1;
   if (pipelined) {
-    // A pipeline divides its samples into its own micro-batches.
+    // A pipeline divides its samples into its own micro-batches: of so many samples, before April
+    // 2025 into so many, as many as ranks by default (pipelining_utils.py).
     const Place size{"parallelism", "pipeline_parallel_microbatch_size"};
+    const std::vector<Place> count = degree("pipeline_parallel_microbatches");
+    const std::int64_t ranks = toml.size(degree("pipeline_parallel_degree"), 1);
+    const bool counted = toml.find(count) != nullptr ||
+                         toml.find({{"experimental", "pipeline_parallel_degree"}}) != nullptr;
+    if (counted) {
+      const std::int64_t batches = toml.size(count, ranks, 1, kMaxSamples);
+      if (samples % batches != 0) {
+        toml.fail({"training", "batch_size"}, "is " + std::to_string(samples) +
+                                                  ", no multiple of " + std::to_string(batches) +
+                                                  " micro-batches");
+      }
+      settings.workload["batch"] = samples / batches;
+      if (settings.global_batch == 0) settings.micro_batches = batches;
+      return;
+    }
     const std::int64_t each = toml.size({size}, 1, 1, kMaxSamples);
     if (samples % each != 0) {
       toml.fail(size, "is " + std::to_string(each) + ", no divisor of the " +
@@ -254,6 +271,38 @@ void read_model(const Sections& toml, Settings& settings) {
   settings.workload["operators"] = std::move(operators);
 }
 
+// Reads recomputation: selective is each layer whose number is a multiple of selective_ac_option
+// (models/llama3/infra/parallelize.py, distributed/activation_checkpoint.py).
+void read_recomputation(const Sections& toml, Settings& settings) {
+  const Place mode{"activation_checkpoint", "mode"};
+  const Place option{"activation_checkpoint", "selective_ac_option"};
+  const std::string again = toml.word({mode}, "selective");
+  const std::string every = toml.word({option}, "2");
+  if (again == "none") return;
+  if (again == "selective" && every == "op") {
+    settings.assumed.emplace_back(
+        "no recomputation in place of selective_ac_option \"op\", which keeps less of each layer "
+        "and "
+        "computes the rest again");
+    return;
+  }
+  if (again != "full" && again != "selective") {
+    toml.fail(mode, "found '" + again + "', expected none, selective or full");
+  }
+  settings.workload["activation_checkpointing"] = "full";
+  if (again == "full") return;
+  constexpr std::int64_t kMaxEvery = operators::kMaxLayers;
+  std::int64_t layers = 0;
+  const auto [end, error] = std::from_chars(every.data(), every.data() + every.size(), layers);
+  if (error != std::errc() || end != every.data() + every.size() || layers < 1 ||
+      layers > kMaxEvery) {
+    toml.fail(option, "found '" + every +
+                          "', expected op, or the number of layers of which one is "
+                          "computed again");
+  }
+  if (layers > 1) settings.workload["checkpointing_every"] = layers;
+}
+
 // Names keys that no reader evaluates. In the oldest files the degrees are in other sections.
 void name_unread(const Json& json, const Sections& toml, std::vector<std::string>& assumed) {
   const std::vector<std::string> lists = dialect::key_list_names();
@@ -300,13 +349,7 @@ Settings of_torchtitan(const Json& json, const std::string& file) {
   if (!parallel.empty()) settings.workload["parallel"] = parallel;
   read_model(toml, settings);
   read_batches(toml, pipelined, settings);
-  const std::string again = toml.word({{"activation_checkpoint", "mode"}}, "selective");
-  if (again == "full" || again == "selective") {
-    settings.workload["activation_checkpointing"] = again;
-  } else if (again != "none") {
-    toml.fail({"activation_checkpoint", "mode"},
-              "found '" + again + "', expected none, selective or full");
-  }
+  read_recomputation(toml, settings);
   settings.strategy = strategy_of(toml, parallel, settings.assumed);
   name_unread(json, toml, settings.assumed);
   return settings;

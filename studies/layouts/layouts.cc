@@ -47,7 +47,10 @@ Scenario laid_out(input::Document document, const RankedLayout& layout) {
   workload["parallel"] = layout.parallel;
   workload["batch"] = layout.batch;
   workload["micro_batches"] = layout.micro_batches;
-  if (!layout.recompute.empty()) workload["activation_checkpointing"] = layout.recompute;
+  if (!layout.recompute.empty()) {
+    workload["activation_checkpointing"] = layout.recompute;
+    if (layout.recompute != "full") workload.erase("checkpointing_every");
+  }
   return input::parse_scenario(document);
 }
 

@@ -85,7 +85,13 @@ class FitSearch {
       }
       if (take(scenario, keys, all_changes, own, schemes)) return true;
     }
-    return false;
+    if (scenario.workload.recompute_every == 1 || !may_.recompute) return false;
+    scenario.workload.recompute_every = 1;
+    Json keys = workload;
+    keys["checkpointing_every"] = 1;
+    std::vector<std::string> all_changes = changes;
+    all_changes.insert(all_changes.begin(), "recomputation of every layer");
+    return take(scenario, keys, all_changes, own, schemes);
   }
 
   // Keeps the strategies that fit with room to spare. Otherwise keeps those that fit without it, or

@@ -391,12 +391,13 @@ std::vector<OfPart> by_part(const Workload& workload, bool narrow) {
   };
   double layer = 0;  // bytes so far of the current layer, which are dropped
   for (std::size_t i = 0; i < all.size(); ++i) {
-    OfPart& part = parts[index(workload.tensors[index(all[i].tensor)].part)];
+    const Tensor& tensor = workload.tensors[index(all[i].tensor)];
+    OfPart& part = parts[index(tensor.part)];
     const int number = layer_at(i);
     const bool last = i + 1 == all.size() || layer_at(i + 1) != number;
-    const bool drops = workload.recompute == Recompute::kSelective ? all[i].scores
-                       : workload.recompute == Recompute::kFull    ? !last
-                                                                   : false;
+    const bool drops = workload.recompute == Recompute::kSelective
+                           ? all[i].scores
+                           : plan::recomputes_layer(workload, tensor) && !last;
     (drops && number >= 0 ? layer : part.held) += all[i].bytes;
     if (!last) continue;
     part.again = std::max(part.again, layer);

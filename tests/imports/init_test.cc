@@ -10,6 +10,8 @@
 #include "catalogue/architectures/architecture.h"
 #include "catalogue/hardware/device.h"
 #include "core/metrics.h"
+#include "formats/input/document.h"
+#include "studies/rows/fitting.h"
 #include "studies/rows/memory.h"
 #include "studies/study/study_calibration.h"
 #include "tests/support/jobs.h"
@@ -230,6 +232,22 @@ TEST(Init, AModelThatDoesNotFitIsRecomputed) {
   const Begun asked = init_scenario(options);
   EXPECT_FALSE(says(asked, "in place of"));
   EXPECT_EQ(asked.scenario["strategies"], begun.scenario["strategies"]);
+}
+
+// Recomputation of every second layer, which the settings say, gives way to that of every layer.
+TEST(Init, RecomputationOfSomeLayersBecomesThatOfAll) {
+  InitOptions options{.model = "llama3_8b", .node = "", .nodes = 4, .gpu = "a100-sxm-40gb"};
+  options.gpus = 8;
+  options.net = "100gbit";
+  options.fsdp = true;
+  Json scenario = init_scenario(options).scenario;
+  scenario["workload"]["checkpointing_every"] = 2;
+  const input::Document document = input::document_of("init", scenario);
+  ASSERT_FALSE(measure::memory_lack(input::parse_scenario(document)).empty());
+  const measure::Remedy remedy = measure::remedy_of(document, {.recompute = true});
+  EXPECT_TRUE(remedy.fits);
+  EXPECT_EQ(remedy.workload, Json({{"checkpointing_every", 1}}));
+  EXPECT_TRUE(contains(remedy.words(), "recomputation of every layer")) << remedy.words();
 }
 
 // A step keeps its samples in smaller micro-batches, and what is given stays.

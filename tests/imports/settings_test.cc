@@ -727,6 +727,46 @@ mode = "full"
   EXPECT_TRUE(assumes(job, "enable_async_tensor_parallel"));
 }
 
+// Every second layer by default; per operator is not modelled.
+TEST(Torchtitan, SelectiveRecomputationIsEverySecondLayer) {
+  const std::string model = "[model]\nname = 'llama3'\nflavor = '8B'\n[activation_checkpoint]\n";
+  const auto workload = [&](const char* more) { return of_file("a.toml", model + more).workload; };
+  for (const char* second : {"", "mode = 'selective'\n", "selective_ac_option = '2'\n"}) {
+    EXPECT_EQ(workload(second)["activation_checkpointing"], "full") << second;
+    EXPECT_EQ(workload(second)["checkpointing_every"], 2) << second;
+  }
+  EXPECT_EQ(workload("selective_ac_option = '3'")["checkpointing_every"], 3);
+  for (const char* each : {"selective_ac_option = '1'\n", "mode = 'full'\n"}) {
+    EXPECT_EQ(workload(each)["activation_checkpointing"], "full") << each;
+    EXPECT_FALSE(workload(each).contains("checkpointing_every")) << each;
+  }
+  EXPECT_FALSE(workload("mode = 'none'").contains("activation_checkpointing"));
+  const Settings by_operator = of_file("a.toml", model + "selective_ac_option = 'op'");
+  EXPECT_FALSE(by_operator.workload.contains("activation_checkpointing"));
+  EXPECT_TRUE(assumes(by_operator, "no recomputation in place of selective_ac_option"));
+  EXPECT_TRUE(contains(refusal_of_file("a.toml", model + "selective_ac_option = 'two'"),
+                       "found 'two', expected op, or the number of layers"));
+}
+
+// Until April 2025 a pipeline had as many micro-batches as ranks, since then micro-batches of one.
+TEST(Torchtitan, MicroBatchesFollowTheVersion) {
+  const std::string model = "[model]\nname = 'llama3'\nflavor = '8B'\n[training]\n";
+  const Settings older = of_file("a.toml", model + "batch_size = 32\n[experimental]\n"
+                                                   "pipeline_parallel_degree = 8\n");
+  EXPECT_EQ(older.workload["batch"], 4);
+  EXPECT_EQ(older.micro_batches, 8);
+  const Settings counted = of_file(
+      "a.toml", model + "batch_size = 32\n[parallelism]\npipeline_parallel_degree = 8\n"
+                        "pipeline_parallel_microbatches = 16\n");
+  EXPECT_EQ(counted.workload["batch"], 2);
+  EXPECT_EQ(counted.micro_batches, 16);
+  EXPECT_FALSE(assumes(counted, "microbatches"));
+  const Settings newer = of_file("a.toml", model + "local_batch_size = 32\n[parallelism]\n"
+                                                   "pipeline_parallel_degree = 8\n");
+  EXPECT_EQ(newer.workload["batch"], 1);
+  EXPECT_EQ(newer.micro_batches, 32);
+}
+
 // The norm and the head are one unit, which stays gathered unless "always" is said; in 0.1 they are
 // the root's, and the last layer stays.
 TEST(Torchtitan, UnitsFollowTheVersion) {

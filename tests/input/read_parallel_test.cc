@@ -12,6 +12,7 @@
 #include "core/cost.h"
 #include "core/executor.h"
 #include "core/metrics.h"
+#include "core/plan/fusion.h"
 #include "formats/input/document.h"
 #include "formats/input/scenario_json.h"
 #include "tests/support/expect.h"
@@ -346,6 +347,18 @@ TEST(ReadParallel, RecomputationTakesAnotherForwardPass) {
               backward_time(kept) / inner + again + kept.parallel.backward.tensor +
                   kept.parallel.forward.tensor,
               1e-9);
+  // Layers 1, 3 and so on; the head and the embedding are in no layer.
+  json["workload"]["activation_checkpointing"] = "full";
+  json["workload"]["checkpointing_every"] = 2;
+  const Workload half = read_job(json).workload;
+  const std::vector<Seconds> forward = forward_times(plain);
+  for (std::size_t t = 0; t < forward.size(); ++t) {
+    const int layer = plan::layer_number(plain.tensors[t].name);
+    EXPECT_NEAR(half.tensors[t].backward - plain.tensors[t].backward,
+                layer > 0 && layer % 2 == 1 ? 0.63 * forward[t] : 0, 1e-15)
+        << plain.tensors[t].name;
+  }
+  json["workload"].erase("checkpointing_every");
   json["workload"]["activation_checkpointing"] = "selective";  // flash attention keeps no scores
   EXPECT_EQ(backward_time(read_job(json).workload), backward_time(plain));
 }

@@ -137,6 +137,9 @@ TEST(WholeMemory, RecomputationIsWhatWasPublished) {
   EXPECT_NEAR(with("none") / (held * all + embedded), 1, 0.02);
   EXPECT_NEAR(with("selective") / (held * unit * 22 + unit * scores + embedded), 1, 0.02);
   EXPECT_NEAR(with("full") / (held * 2 * unit + all - 2 * unit + embedded), 1, 0.03);
+  // Every second layer keeps all, the others their inputs.
+  scenario["workload"]["checkpointing_every"] = 2;
+  EXPECT_NEAR(with("full") / (held / 2 * (all + 2 * unit) + all - 2 * unit + embedded), 1, 0.03);
 }
 
 TEST(WholeMemory, AJobThatDoesNotFitNamesASchemeThatDoes) {

@@ -57,7 +57,7 @@ inline constexpr std::string_view kSmallScenario = R"json({
   "workload": {
     "file": "workloads/resnet50_v100.json", "batch": 64, "host_gap_ms": 1, "copy_kernels_ms": 1,
     "buffer_broadcast_ms": 0.5, "time_spread": 0.1,
-    "activation_checkpointing": "none", "delayed_scaling": false,
+    "activation_checkpointing": "none", "checkpointing_every": 1, "delayed_scaling": false,
     "parallel": {"tensor": 2, "context": 2, "pipeline": 2, "virtual_stages": 1, "layers": [1, 1], "expert": 1,
                  "expert_tensor": 1, "sequence": true, "order": "tp-cp-ep-dp-pp",
                  "schedule": "1f1b", "overlap_sends": false, "overlap_tensor": false, "context_exchange": "ring", "overlap_expert": false, "activation_bytes": 1024, "tied_bytes": 2048},
