@@ -193,7 +193,7 @@ void add_remedy(const input::Document& document, std::string_view dialect, Tunin
   const Json entry = entries.at(index(best - scenario.strategies.begin()));
   Alternative& row = tuning.alternatives.emplace_back();
   row.strategy = *best;
-  row.strategy.name = remedy.words_of(best->name);
+  row.strategy.name = row.change = remedy.words_of(best->name);
   row.metrics = model.metrics_of(row.strategy);
   row.memory = measure::memory_of(scenario, row.strategy);
   row.sensitivity = uncertainties.sensitivity(row.strategy);
