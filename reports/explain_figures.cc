@@ -62,11 +62,11 @@ chart::Figure gains_figure(const measure::Explanation& explanation) {
   }
   if (all.size() < 2) return figure;  // no chart of one bar: the text says it
   std::ranges::stable_sort(all, std::greater{},
-                           [](const auto& of) { return of.second->gain_percent; });
+                           [](const auto& of) { return of.second->gain_percent(); });
   for (const auto& [one, advice] : all) {
     const std::string name = one_line(one->strategy.name), change = one_line(advice->change);
     figure.boxes.push_back(
-        {add_lane(figure, name + ": " + change), 0, advice->gain_percent, chart::kGreen,
+        {add_lane(figure, name + ": " + change), 0, advice->gain_percent(), chart::kGreen,
          name + ", " + change + ": " + seconds_text(advice->metrics.step_time) + " per step"});
   }
   return figure;

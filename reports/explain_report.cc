@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/plan.h"
+#include "reports/decisions.h"
 #include "reports/explain_report.h"
 #include "reports/format.h"
 #include "reports/memory_text.h"
@@ -154,21 +155,8 @@ std::string training_words(measure::TrainingChange training) {
 
 // Returns "5.1 % shorter"; a change that makes the job fit may take longer.
 std::string gain_words(const measure::Advice& advice) {
-  const double gain = advice.gain_percent;
+  const double gain = advice.gain_percent();
   return gain < 0 ? share_text(-gain) + " longer" : share_text(gain) + " shorter";
-}
-
-std::string advice_lines(const measure::Explained& one) {
-  if (one.advice.empty()) {
-    return line("advice", "no single change gains " + share_text(measure::kMinAdvicePercent));
-  }
-  std::string text;
-  for (const auto& advice : one.advice) {
-    text += line(text.empty() ? "advice" : "", advice.change + ": " + gain_words(advice) + ", " +
-                                                   seconds_text(advice.metrics.step_time) +
-                                                   training_words(advice.training));
-  }
-  return text;
 }
 
 // Returns the memory of a rank of each stage, the first stage's first.
@@ -207,7 +195,8 @@ std::string block(const measure::Explained& one, const measure::Explanation& exp
     const bool here = !measure::tells_ignored(note) && !is_shared(note, explanation);
     if (here) text += line("note", note);
   }
-  return text + advice_lines(one);
+  if (!one.advice.empty()) return text;
+  return text + line("advice", "no single change gains " + share_text(measure::kMinAdvicePercent));
 }
 
 Page page_of(const measure::Explanation& explanation) {
@@ -227,10 +216,19 @@ Page page_of(const measure::Explanation& explanation) {
   std::vector<Strategy> advised;
   for (const auto& one : explanation.strategies) {
     page.add(Listing{"text", block(one, explanation)});
+    if (!one.advice.empty()) page.add(decisions_of(one.advice, false));
     if (one.advised) advised.push_back(one.strategy);
   }
   page.add(Items{"Notes:", measure::strategy_notes(advised, 2)});
   return page;
+}
+
+// Returns "other buckets (bucket_cap_mb: 25 -> 50)": a change with its settings, if these are
+// short.
+std::string change_words(const measure::Advice& advice) {
+  constexpr std::size_t kShort = 120;
+  const std::string set = one_line(advice.set_with);
+  return one_line(advice.change) + (set.empty() || set.size() > kShort ? "" : " (" + set + ")");
 }
 
 // Returns a first sentence on the network: measured steps wait for it or not, or it cannot carry
@@ -260,7 +258,7 @@ std::string verdict_of(const measure::Explanation& explanation) {
     std::string text = "Nothing here fits in memory: " + explanation.shortage + ".";
     if (best.advice.empty()) return text;
     const measure::Advice& change = best.advice.front();
-    return text + " A change that fits: " + one_line(change.change) + ", " +
+    return text + " A change that fits: " + change_words(change) + ", " +
            measure::gigabytes(change.memory.total()) + " GB and " +
            seconds_text(change.metrics.step_time, kSaidDigits) + " per step" +
            training_words(change.training) + ".";
@@ -281,7 +279,7 @@ std::string verdict_of(const measure::Explanation& explanation) {
   const measure::Advice& change = same == best.advice.end() ? best.advice.front() : *same;
   return text + " The best change" +
          (change.training == TrainingChange::kSame ? " with the same training" : "") +
-         " makes it " + gain_words(change) + ": " + one_line(change.change) +
+         " makes it " + gain_words(change) + ": " + change_words(change) +
          training_words(change.training) + ".";
 }
 
@@ -289,17 +287,28 @@ Table rows_of(const measure::Explanation& explanation) {
   Table rows{columns(data_column("strategy"), data_column("step_time_s"),
                      data_column("lower_bound_s"), data_column("bound_by"), data_column("change"),
                      data_column("change_step_time_s"), data_column("gain_percent"),
-                     data_column("step_time_*_s"), data_column("memory_bytes"))};
+                     data_column("step_time_*_s"), data_column("memory_bytes"),
+                     data_column("speedup_*"), data_column("decided"), data_column("training"),
+                     data_column("change_memory_bytes"), data_column("set_with"))};
   for (const auto& one : explanation.strategies) {
     const measure::Metrics& metrics = one.evaluated.metrics;
-    const auto add = [&](const Cell& change, const Cell& step, const Cell& gain) {
+    const auto add = [&](const measure::Advice* change) {
+      const auto cell = [&](auto of) { return change != nullptr ? Cell(of(*change)) : Cell(); };
+      using Change = const measure::Advice&;
       rows.add(one.strategy.name, metrics.step_time, metrics.lower_bound,
-               one.bottleneck ? one.bottleneck->what() : "", change, step, gain, one.interval,
-               measure::memory_of(explanation.scenario, one.strategy).total());
+               one.bottleneck ? one.bottleneck->what() : "",
+               cell([](Change row) { return row.change; }),
+               cell([](Change row) { return row.metrics.step_time; }),
+               cell([](Change row) { return row.gain_percent(); }), one.interval,
+               measure::memory_of(explanation.scenario, one.strategy).total(),
+               cell([](Change row) { return row.gain; }),
+               cell([](Change row) { return decided_word(row.gain); }),
+               cell([](Change row) { return measure::word_of(row.training); }),
+               cell([](Change row) { return row.memory.total(); }),
+               cell([](Change row) { return row.set_with; }));
     };
-    for (const auto& advice : one.advice)
-      add(advice.change, advice.metrics.step_time, advice.gain_percent);
-    if (one.advice.empty()) add({}, {}, {});
+    for (const auto& advice : one.advice) add(&advice);
+    if (one.advice.empty()) add(nullptr);
   }
   return rows;
 }
@@ -327,7 +336,6 @@ Json strategy_json(const measure::Explained& one, const Scenario& scenario) {
       object["memory_by_stage"].push_back(memory_json(memory));
     }
   }
-  object["advice"] = Json::array();
   if (!one.strategy.dialect.empty()) object["dialect"] = one.strategy.dialect;
   if (one.bottleneck) {
     object["bound_by"] = one.bottleneck->what();
@@ -352,13 +360,11 @@ Json strategy_json(const measure::Explained& one, const Scenario& scenario) {
                                {"in_s", exact(load.in)}});
   }
   if (!one.strategy.notes.empty()) object["notes"] = one.strategy.notes;
-  for (const auto& advice : one.advice) {
-    object["advice"].push_back(
-        {{"change", advice.change},
-         {"step_time_s", exact(advice.metrics.step_time)},
-         {"gain_percent", exact(advice.gain_percent)},
-         {"changes_training", advice.training != measure::TrainingChange::kSame},
-         {"training", measure::word_of(advice.training)}});
+  object["advice"] = json_of(decisions_of(one.advice, false));
+  for (std::size_t i = 0; i < one.advice.size(); ++i) {
+    Json& row = object["advice"][i];
+    row["gain_percent"] = exact(one.advice[i].gain_percent());
+    row["changes_training"] = one.advice[i].training != measure::TrainingChange::kSame;
   }
   return object;
 }

@@ -138,6 +138,7 @@ Layout layout_of(const Grid& grid, const Drawing& drawing, std::size_t width) {
   const auto& natural = drawing.widths;
   Layout layout{std::vector<std::size_t>(natural.size()), natural};
   std::iota(layout.shown.begin(), layout.shown.end(), std::size_t{0});
+  std::erase_if(layout.shown, [&](std::size_t c) { return grid.columns[c].below; });
   if (width == 0 || total(layout) <= width) return layout;
   const auto narrow_to = [&](std::size_t least) {
     for (const std::size_t c : layout.shown) {
@@ -185,11 +186,26 @@ std::vector<std::string> plain_lines(const Grid& grid, const Layout& layout,
   return lines;
 }
 
+// Returns a line's texts of columns below it.
+std::vector<std::string> lines_below(const Grid& grid, const std::vector<std::string>& cells,
+                                     std::size_t width) {
+  constexpr std::size_t kIndent = 4;
+  std::vector<std::string> lines;
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    if (!grid.columns[c].below || cells[c].empty()) continue;
+    for (auto& line : wrap(std::string(kIndent, ' ') + cells[c], width, kIndent)) {
+      lines.push_back(std::move(line));
+    }
+  }
+  return lines;
+}
+
 // Returns "Left out at 80 columns: lower bound; compute."; empty if all columns are drawn.
 std::string left_out(const Grid& grid, const Layout& layout, const Screen& screen) {
   std::string names;
   for (std::size_t c = 0; c < grid.columns.size(); ++c) {
-    if (std::find(layout.shown.begin(), layout.shown.end(), c) != layout.shown.end()) continue;
+    const bool shown = std::ranges::find(layout.shown, c) != layout.shown.end();
+    if (shown || grid.columns[c].below) continue;
     names += (names.empty() ? "" : "; ") + one_line(grid.columns[c].heading);
   }
   if (names.empty()) return {};
@@ -301,6 +317,9 @@ std::string plain_grid(const Grid& grid, const Screen& screen) {
   const auto add = [&](const std::vector<std::string>& cells, Tone tone) {
     for (const auto& line : plain_lines(grid, layout, cells)) {
       text += paint(line, tone, screen) + "\n";
+    }
+    for (const auto& line : lines_below(grid, cells, screen.width)) {
+      text += paint(line, tone == Tone::kHeading ? tone : Tone::kFaint, screen) + "\n";
     }
   };
   for (const auto& cells : drawing.head) add(cells, Tone::kHeading);

@@ -48,6 +48,7 @@ struct Grid {
     std::string heading;  // '\n' breaks it into two lines if there is room
     bool right = true;    // numbers to the right, names to the left
     int rank = 0;         // the highest leaves first if there is no room; 0: after all others
+    bool below = false;   // on a terminal, its text goes on lines below the rest of its line
   };
   struct Line {
     std::vector<std::string> cells;  // one per column

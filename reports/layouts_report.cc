@@ -1,4 +1,5 @@
 #include "reports/layouts_report.h"
+#include "reports/decisions.h"
 #include "reports/memory_text.h"
 #include "reports/tune_report.h"
 
@@ -115,21 +116,6 @@ std::string differences(const RankedLayout& best, const RankedLayout& given) {
   return join_and(parts);
 }
 
-// "Alone, micro-batches of 2 in place of 1 take 1.85 s and 40.1 GB, ...": the cost of each.
-std::string changes_sentence(const tune::Layouts& layouts) {
-  std::vector<std::string> parts;
-  for (const tune::SingleChange& change : layouts.changes) {
-    parts.push_back(change.words +
-                    (change.alone
-                         ? ": " + seconds_text(change.alone->metrics.step_time, kSaidDigits) +
-                               " and " + measure::gigabytes(change.alone->memory.total()) + " GB"
-                         : ": not without the others"));
-  }
-  return "Each change alone, from " + seconds_text(layouts.given.metrics.step_time, kSaidDigits) +
-         " and " + measure::gigabytes(layouts.given.memory.total()) + " GB: " + join(parts, "; ") +
-         ".";
-}
-
 std::string search_sentence(const tune::Layouts& layouts) {
   std::string text = count_text(layouts.layouts) + " layouts divide the cluster; " +
                      count_text(layouts.fitting) + " of them divide the model and fit, " +
@@ -141,12 +127,16 @@ std::string search_sentence(const tune::Layouts& layouts) {
          (layouts.evaluated < layouts.fitting ? ", the rest ruled out by their bounds." : ".");
 }
 
-Json keys_of(const tune::RankedLayout& layout) {
-  Json keys{{"parallel", layout.parallel},
-            {"batch", layout.batch},
-            {"micro_batches", layout.micro_batches}};
-  if (!layout.recompute.empty()) keys["activation_checkpointing"] = layout.recompute;
-  return keys;
+// Returns the changes with the best's settings in the framework's words if it was asked for.
+Table changes_of(const tune::Layouts& layouts) {
+  constexpr std::size_t kBest = 1;
+  std::vector<measure::Advice> rows = layouts.changes;
+  if (!layouts.pasted.empty() && rows.size() > kBest) {
+    rows[kBest].set_with = "in " + layouts.dialect + ": " + layouts.pasted;
+  }
+  Table table = decisions_of(rows, true);
+  if (rows.size() > kBest) table.lines[kBest].tone = Tone::kBest;
+  return table;
 }
 
 Page page_of(const tune::Layouts& layouts) {
@@ -157,12 +147,12 @@ Page page_of(const tune::Layouts& layouts) {
   page.add("Workload " + one_line(layouts.scenario.workload.name) + ", cluster " +
            one_line(layouts.scenario.cluster.name) + ".");
   for (const std::string& verdict : layout_verdicts(layouts)) page.add(verdict);
+  if (!layouts.changes.empty()) {
+    page.add(changes_of(layouts));
+    page.add("The best layouts:");
+  }
   page.add(ranking_grid(layouts));
   page.add(search_sentence(layouts));
-  if (!layouts.ranking.empty()) {
-    page.add("The best, as keys of the scenario's workload:");
-    page.add(Listing{"json", keys_of(layouts.ranking.front()).dump(2) + "\n"});
-  }
   if (!layouts.pasted.empty()) {
     page.add("And as settings of " + layouts.dialect + ":");
     page.add(Listing{"", layouts.pasted + "\n"});
@@ -174,13 +164,14 @@ Page page_of(const tune::Layouts& layouts) {
 Json json_of_layouts(const tune::Layouts& layouts) {
   Json json;
   if (!layouts.ranking.empty()) {
-    json["best"] = keys_of(layouts.ranking.front());
+    json["best"] = layouts.ranking.front().keys();
     json["step_time_s"] = exact(layouts.ranking.front().metrics.step_time);
   }
   if (!layouts.pasted.empty()) {
     json["emit"] = {{"dialect", layouts.dialect}, {"code", layouts.pasted}};
   }
   json["strategy"] = layouts.strategy;
+  json["changes"] = json_of(changes_of(layouts));
   json["ranking"] = json_of(ranking_of(layouts));
   json["given"] = json_of(table_of(fields_of(layouts), {layouts.given}))[0];
   json["searched"] = {{"layouts", layouts.layouts},     {"fitting", layouts.fitting},
@@ -216,10 +207,10 @@ std::vector<std::string> layout_verdicts(const tune::Layouts& layouts) {
   const std::string range = speedup_range(best.gain.low, best.gain.high);
   if (!range.empty()) text += " (" + range + ")";
   std::vector<std::string> verdicts{text + " over the given " + quoted_name(given.words()) + " (" +
-                                    seconds_text(given.metrics.step_time, kSaidDigits) + ")."};
+                                    seconds_text(given.metrics.step_time, kSaidDigits) + ")." +
+                                    room_sentence(best.memory)};
   const std::string why = differences(best, given);
   if (!why.empty()) verdicts.push_back("Against the given, " + why + ".");
-  if (layouts.changes.size() > 1) verdicts.push_back(changes_sentence(layouts));
   return verdicts;
 }
 

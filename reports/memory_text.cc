@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/job.h"
+#include "reports/format.h"
 #include "reports/table.h"
 
 namespace syncline::reports {
@@ -11,9 +12,16 @@ using measure::gigabytes;
 
 std::string memory_cell(const measure::Memory& memory) {
   if (memory.total() <= 0) return "";
-  const bool over = memory.available > 0 && memory.total() > memory.available;
-  const std::string of = over ? " of " + gigabytes(memory.available) : "";
-  return gigabytes(memory.total()) + of + " GB";
+  const bool narrow = !memory.fits() || memory.may_not_fit();
+  const std::string of = narrow ? " of " + gigabytes(memory.available) : "";
+  return gigabytes(memory.total()) + of + " GB" + (memory.may_not_fit() ? "?" : "");
+}
+
+std::string room_sentence(const measure::Memory& memory) {
+  if (!memory.may_not_fit()) return "";
+  return " It may not fit: " + gigabytes(memory.total()) + " of " + gigabytes(memory.available) +
+         " GB are counted, and jobs take up to " + share_text(100 * (measure::kUncounted - 1)) +
+         " more.";
 }
 
 std::string memory_sentence(const measure::Memory& memory) {
@@ -39,6 +47,7 @@ Json memory_json(const measure::Memory& memory) {
   if (memory.available > 0) {
     json["available"] = exact(memory.available);
     json["fits"] = memory.fits();
+    if (memory.may_not_fit()) json["may_not_fit"] = true;
   }
   if (memory.stage >= 0) json["stage"] = memory.stage;
   return json;

@@ -8,9 +8,12 @@
 
 namespace syncline::reports {
 
-// Returns a rank's memory: "32.1 GB"; "129 of 16 GB" if the device has less; empty if it is
-// unknown.
+// Returns a rank's memory: "32.1 GB"; "129 of 16 GB" if the device has less; "15.4 of 16 GB?" if it
+// may not fit; empty if it is unknown.
 std::string memory_cell(const measure::Memory& memory);
+
+// Returns a sentence on a choice that may not fit, after a blank; empty if it fits.
+std::string room_sentence(const measure::Memory& memory);
 
 // Returns the total and its parts, and whether activations are counted: "32.1 GB per GPU: ...".
 std::string memory_sentence(const measure::Memory& memory);

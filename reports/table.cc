@@ -146,8 +146,9 @@ Grid grid_of(const Table& table) {
   Grid grid;
   for (std::size_t c = 0; c < stands.size(); ++c) {
     const Column& column = table.columns[c];
-    const bool right = column.kind != Kind::kText && column.kind != Kind::kFlag;
-    if (stands[c]) grid.columns.push_back({column.heading, right, column.rank});
+    const bool below = column.kind == Kind::kNote;
+    const bool right = !below && column.kind != Kind::kText && column.kind != Kind::kFlag;
+    if (stands[c]) grid.columns.push_back({column.heading, right, column.rank, below});
   }
   for (const auto& line : table.lines) {
     Grid::Line& drawn = grid.lines.emplace_back(Grid::Line{{}, line.rule_before, line.tone});

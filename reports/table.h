@@ -22,6 +22,7 @@ namespace syncline::reports {
 // How people read a column. Text and flags are left-aligned, numbers right-aligned.
 enum class Kind {
   kText,
+  kNote,     // text; on a terminal below the rest of its line
   kFlag,     // "yes", "no"
   kInteger,  // "12345"
   kCount,    // "12,345"

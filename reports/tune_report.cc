@@ -7,6 +7,7 @@
 
 #include "formats/input/scenario_json.h"
 #include "formats/text/digits.h"
+#include "reports/decisions.h"
 #include "reports/format.h"
 #include "reports/memory_text.h"
 #include "reports/page.h"
@@ -116,48 +117,24 @@ std::string taken_sentence(const tune::Tuning& tuning) {
 
 namespace {
 
-// Returns fields of the speed of alternatives, the baseline first.
-std::vector<Field<Alternative>> alternative_fields(const tune::Tuning& tuning) {
-  using enum Kind;
+// Returns fields of alternatives that other decisions lack.
+std::vector<Field<Alternative>> name_fields() {
   using Row = const Alternative&;
-  const Alternative* today = tuning.alternatives.data();
-  const auto training = [](Row row) { return std::string(measure::word_of(row.training)); };
-  return {{table_column("strategy", "strategy", kText, 0, Column::kNoJson),
-           [today](Row row) {
-             const bool first = &row == today;
-             return show_as(row.strategy.name, (first ? "baseline: " : "") + row.strategy.name);
-           }},
+  return {{data_column("strategy", Column::kCsv), [](Row row) { return row.strategy.name; }},
           {data_column("strategy", Column::kJson),
            [](Row row) { return input::strategy_json(row.strategy); }},
-          {data_column("training", Column::kJson), training},
-          {table_column("step\ntime", "step_time_s", kSeconds),
-           [](Row row) { return row.metrics.step_time; }},
-          {table_column("80 %\ninterval", "step_time_*_s", kSeconds, 2), &Alternative::step},
-          {table_column("speedup", "speedup", kSpeedup), &Alternative::speedup},
-          {table_column("80 % interval\nof speedup", "speedup_*", kSpeedup, 1),
-           [today](Row row) { return &row == today ? show_as(row.gain, "") : Cell(row.gain); }},
-          {table_column("training", "training", kText, 0, Column::kNoJson), training},
           {data_column("clearly_faster", Column::kJson), &Alternative::clearly_faster}};
 }
 
-// Returns fields of the memory and outcome of alternatives.
-std::vector<Field<Alternative>> outcome_fields(const std::vector<Alternative>& rows, bool schemes) {
-  using enum Kind;
+std::vector<Field<Alternative>> outcome_fields(const std::vector<Alternative>& rows) {
   using Row = const Alternative&;
-  const bool all_fit = std::ranges::all_of(rows, [](Row row) { return row.memory.fits(); });
+  const auto known = std::ranges::find_if(rows, [](Row row) { return row.outcome.has_value(); });
   const auto outcome = [](auto of) {
     return [of](Row row) { return row.outcome ? Cell(std::invoke(of, *row.outcome)) : Cell(); };
   };
   return {
-      {page_column(rows.empty() ? "" : quantity_of(rows.front())), accuracy_text},
-      {page_column("memory\nper GPU", kBytes,
-                   !all_fit  ? 0
-                   : schemes ? 1
-                             : 3),
-       [](Row row) { return memory_cell(row.memory); }},
-      {data_column("memory_bytes", Column::kCsv), [](Row row) { return row.memory.total(); }},
-      {data_column("memory_bytes", Column::kJson), [](Row row) { return memory_json(row.memory); }},
-      {data_column("set_with"), &Alternative::set_with},
+      {page_column(known == rows.end() ? "" : quantity_of(*known), Kind::kText, 1, Column::kPage),
+       [](Row row) { return row.outcome ? accuracy_text(row) : ""; }},
       {data_column("outcome", Column::kCsv), outcome(&tune::TrainingResult::quantity)},
       {data_column("outcome_end", Column::kCsv), outcome(&tune::TrainingResult::end)},
       {data_column("outcome_baseline", Column::kCsv), outcome(&tune::TrainingResult::baseline)},
@@ -168,34 +145,21 @@ std::vector<Field<Alternative>> outcome_fields(const std::vector<Alternative>& r
 
 Table alternatives_of(const tune::Tuning& tuning) {
   const auto& rows = tuning.alternatives;
-  Table table = table_of(fields<Alternative>(alternative_fields(tuning),
-                                             outcome_fields(rows, !tuning.schemes.empty())),
-                         rows);
+  const auto as_rows = &fields_as<Alternative>;
+  Table table = table_of(
+      fields<Alternative>(as_rows(gain_fields(rows.data())), name_fields(), as_rows(cost_fields()),
+                          outcome_fields(rows), as_rows(setting_fields())),
+      rows);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     Table::Line& line = table.lines[i];
     line.rule_before = i > 0 && rows[i - 1].training != rows[i].training;
     const bool named = !tuning.fits || rows[i].strategy.name == tuning.tuned.winner().strategy.name;
-    const bool large = !rows[i].memory.fits();
-    line.tone = large                     ? Tone::kFaint
-                : named                   ? Tone::kBest
-                : rows[i].speedup < kPays ? Tone::kFaint
-                                          : Tone::kPlain;
+    line.tone = named && rows[i].memory.fits() ? Tone::kBest : tone_of(rows[i]);
   }
   return table;
 }
 
 namespace {
-
-// Returns how to set them, one line each; may have no items.
-Items alternatives_set(const tune::Tuning& tuning) {
-  Items items{"How to set them:", {}};
-  for (const Alternative& row : tuning.alternatives) {
-    const bool today = &row == &tuning.alternatives.front();
-    if (today || row.set_with.empty()) continue;
-    items.items.push_back(one_line(row.strategy.name) + ": " + row.set_with);
-  }
-  return items;
-}
 
 // Returns rows of CSV with the columns of alternatives, and with the rows that only these have.
 Table with_alternatives(Table rows, const tune::Tuning& tuning) {
@@ -435,7 +399,6 @@ Page page_of(const tune::Tuning& tuning) {
   const Sentences beyond = beyond_sentences(tuning);
   for (const auto& sentence : beyond) page.add(sentence);
   page.add(alternatives_of(tuning));
-  page.add(alternatives_set(tuning));
   page.add("The best of the search:");
   page.add(ranking_grid(tuning));
   page.add(search_sentence(tuning) + " " + held_sentence(tuning));
@@ -455,31 +418,16 @@ Page page_of(const tune::Tuning& tuning) {
   return page;
 }
 
-// Returns how the best is set; empty where it is the baseline, or does not fit.
-std::string how_to_set(const tune::Tuning& tuning) {
-  for (const auto& row : tuning.alternatives) {
-    const bool named = row.strategy.name == tuning.tuned.winner().strategy.name;
-    if (named && !row.set_with.empty() && row.memory.fits()) return "To set it: " + row.set_with;
-  }
-  return "";
-}
-
-// Returns the short page: the answer, alternatives, the settings of the best, the next measurement.
+// Returns the short page: the answer, the decisions, the next measurement.
 Page brief_of(const tune::Tuning& tuning) {
   Page page;
   page.add(network_sentence(tuning));
   page.add(headline(tuning));
   page.add(memory_verdict(tuning));
-  // Who names a framework asks for its settings.
-  if (tuning.emitted) page.add(how_to_set(tuning));
   constexpr int kHowFast = 2;
-  std::vector<std::string> left_out{"accuracy"};
-  const bool memory_matters = !tuning.shortage.empty() || !tuning.schemes.empty();
-  if (!memory_matters) left_out.emplace_back("memory\nper GPU");
-  Table table = narrow_table(alternatives_of(tuning), kHowFast, left_out);
+  Table table = narrow_table(alternatives_of(tuning), kHowFast);
   for (auto& line : table.lines) line.rule_before = false;
   page.add(table);
-  if (!tuning.emitted) page.add(how_to_set(tuning));
   std::string bottleneck = bottleneck_sentence(tuning.bottleneck);
   bottleneck.resize(bottleneck.find('.') + 1);
   const std::string next = next_sentence(tuning);

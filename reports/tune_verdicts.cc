@@ -6,6 +6,7 @@
 
 #include "formats/text/digits.h"
 #include "reports/format.h"
+#include "reports/memory_text.h"
 #include "reports/run_report.h"
 #include "reports/table.h"
 #include "reports/verdict.h"
@@ -435,6 +436,7 @@ std::string headline(const tune::Tuning& tuning) {
   };
   if (!fits(choice)) return shortage_sentence(tuning);
   const std::string slow = slow_link_sentence(tuning);
+  const std::string room = room_sentence(measure::memory_of(tuning.scenario, choice.strategy));
   if (choice.strategy.name == tuned.baseline.strategy.name) {
     return slow + "Nothing to gain" + same + ": the baseline " + baseline + " is the best found, " +
            step + ".";
@@ -443,7 +445,7 @@ std::string headline(const tune::Tuning& tuning) {
     return slow + quoted_name(choice.strategy.name) + " is the best found that fits" + same + ": " +
            step + ", " + short_speedup_text(1 + gain_of(tuned)) + " over the baseline " + baseline +
            " (" + seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) +
-           "), which does not fit.";
+           "), which does not fit." + room;
   }
   if (gain_of(tuned) < kMinGain) {
     return slow + "No worthwhile gain" + same + ": the best found, " +
@@ -457,7 +459,7 @@ std::string headline(const tune::Tuning& tuning) {
                      baseline + " (" + seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) +
                      "). It is " + chance_text(sure.chance) + " likely to be faster";
   if (sure.chance < kMinChance) text += "; measure before you change anything";
-  return text + ".";
+  return text + "." + room;
 }
 
 std::vector<std::string> certainty_sentences(const tune::Tuning& tuning) {

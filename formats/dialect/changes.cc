@@ -41,6 +41,14 @@ void tell(const Json& config, const Json& patch, const Json& defaults, const std
 
 }  // namespace
 
+std::string_view words_of(ChangeKind kind) {
+  constexpr std::array<std::string_view, 9> kWords{
+      "fuse operators",  "other buckets",      "keep gradients in their buckets",
+      "other overlap",   "other levels",       "other scheme",
+      "round gradients", "compress gradients", "average more rarely"};
+  return kWords.at(static_cast<std::size_t>(kind));
+}
+
 std::string change_text(const Dialect& dialect, const Json& config, const Json& patch) {
   std::string text;
   tell(config, patch, dialect.defaults, "", text);

@@ -5,6 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/dialect/dialect.h"
@@ -23,6 +24,9 @@ enum class ChangeKind {
   kCompression,  // fewer gradients, or low-rank factors
   kAveraging
 };
+
+// Returns a change of this kind in words: "round gradients to 16 bits".
+std::string_view words_of(ChangeKind kind);
 
 struct ConfigChange {
   ChangeKind kind = ChangeKind::kFusion;

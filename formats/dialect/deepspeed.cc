@@ -623,14 +623,29 @@ Changes changes(const Json& config, const Cluster& cluster) {
     if (has_bf16(cluster)) {
       changes.push_back({ChangeKind::kRounding, {{"communication_data_type", "bf16"}}});
     }
-  } else {
-    changes.push_back({ChangeKind::kStreams, {{"zero_optimization", {{"overlap_comm", true}}}}});
   }
-  for (const std::int64_t other : {1, 2, 3}) {
+  const auto add = [&](ChangeKind kind, const Json& zero) {
+    changes.push_back({kind, {{"zero_optimization", zero}}});
+  };
+  for (const bool on : {true, false}) {
+    if (stage == 0) break;
+    add(ChangeKind::kStreams, {{"overlap_comm", on}});
+    add(ChangeKind::kCopies, {{"contiguous_gradients", on}});
+    if (stage == 3) continue;
+    add(ChangeKind::kAlgorithm, {{"reduce_scatter", on}});
+    add(ChangeKind::kAlgorithm, {{"use_multi_rank_bucket_allreduce", on}});
+  }
+  for (const std::int64_t other : {0, 1, 2, 3}) {
     if (other == stage) continue;
-    Json zero{{"stage", other}, {"overlap_comm", true}};
-    for (const char* own : {"zero_hpz_partition_size", "mics_shard_size"}) zero[own] = nullptr;
-    changes.push_back({ChangeKind::kAlgorithm, {{"zero_optimization", zero}}});
+    for (const bool overlap : {true, false}) {
+      Json zero{{"stage", other}, {"overlap_comm", overlap}};
+      for (const char* own : {"zero_hpz_partition_size", "mics_shard_size"}) zero[own] = nullptr;
+      add(ChangeKind::kAlgorithm, zero);
+      if (other == 0) break;
+    }
+  }
+  for (const char* group : {"zero_hpz_partition_size", "mics_shard_size"}) {
+    if (given.contains(group)) add(ChangeKind::kHierarchy, {{group, nullptr}});
   }
   for (const std::int64_t group : groups_below(cluster)) {
     for (const bool hpz : {true, false}) {
@@ -643,17 +658,18 @@ Changes changes(const Json& config, const Cluster& cluster) {
                             {"mics_shard_size", hpz ? Json() : Json(group)}}}}});
     }
   }
-  for (const std::int64_t millions : {10, 50, 200, 1000}) {
+  for (const std::int64_t millions : {0, 10, 50, 200, 1000}) {
     if (stage < 3) break;
-    changes.push_back(
-        {ChangeKind::kFusion,
-         {{"zero_optimization", {{"stage3_prefetch_bucket_size", millions * 1'000'000}}}}});
+    add(ChangeKind::kFusion, {{"stage3_prefetch_bucket_size", millions * 1'000'000}});
+  }
+  for (const std::int64_t elements : {0, 10'000, 100'000, 1'000'000}) {
+    if (stage < 3) break;
+    add(ChangeKind::kFusion, {{"stage3_param_persistence_threshold", elements}});
   }
   for (const std::int64_t millions : {1, 5, 20, 50, 100, 200, 500, 1000}) {
     if (stage == 0) break;
-    changes.push_back({ChangeKind::kFusion,
-                       {{"zero_optimization",
-                         {{"overlap_comm", true}, {"reduce_bucket_size", millions * 1'000'000}}}}});
+    add(ChangeKind::kFusion,
+        {{"overlap_comm", true}, {"reduce_bucket_size", millions * 1'000'000}});
   }
   return changes;
 }

@@ -747,13 +747,34 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   return configs;
 }
 
-// Tries everything as one unit, and each numbered module (a model's layers) as one, as people do.
+// Returns units of `count` neighbouring layers each.
+Json units_of_layers(const std::vector<Path>& layers, std::size_t count) {
+  std::vector<std::string> names;
+  for (const Path& layer : layers) {
+    const std::string name = text_of(layer);
+    if (names.empty() || names.back() != name) names.push_back(name);
+  }
+  Json units = Json::array();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i % count == 0) units.push_back(Json::array());
+    units.back().push_back(names[i]);
+  }
+  return units;
+}
+
+// Tries everything as one unit, and numbered modules (a model's layers) as units, as people do:
+// each one, or several together.
 std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cluster&,
                              const Partitions&) {
   const std::vector<Path> layers = layers_of(workload);
+  std::vector<Json> all{Json::array()};
+  for (const std::size_t count : {2, 3, 4, 8}) {
+    if (count < layers.size()) all.push_back(units_of_layers(layers, count));
+  }
+  all.push_back(in_patterns(layers));
   std::vector<Json> configs;
   for (const Json& again : {Json(), Json(false)}) {
-    for (const Json& units : {Json::array(), in_patterns(layers)}) {
+    for (const Json& units : all) {
       configs.push_back(
           patched_config({{"version", 2}, {"units", units}}, {{"reshard_after_forward", again}}));
     }
@@ -766,6 +787,9 @@ Changes changes(const Json& config, const Cluster& cluster) {
   Changes changes;
   if (config.value("version", 2) == 1) {
     const bool hybrid = is_hybrid(config.value("sharding_strategy", "FULL_SHARD"));
+    for (const bool flat : {true, false}) {
+      changes.push_back({ChangeKind::kFusion, {{"use_orig_params", flat}}});
+    }
     for (const char* word : {"FULL_SHARD", "SHARD_GRAD_OP"}) {
       changes.push_back({hybrid ? ChangeKind::kHierarchy : ChangeKind::kAlgorithm,
                          {{"sharding_strategy", word}, {"device_mesh", nullptr}}});
@@ -781,7 +805,8 @@ Changes changes(const Json& config, const Cluster& cluster) {
     }
     return changes;
   }
-  const std::vector<Json> words{false, nullptr};  // without the key the root alone stays gathered
+  // Without the key the root alone stays gathered.
+  const std::vector<Json> words{false, nullptr, true};
   for (const Json& again : words) {
     changes.push_back({ChangeKind::kAlgorithm, {{"reshard_after_forward", again}}});
     if (config.contains("mesh")) {

@@ -191,8 +191,11 @@ Changes changes(const Json&, const Cluster&) {
   for (const int mebibytes : kTriedMebibytes) {
     changes.push_back({ChangeKind::kFusion, {{"HOROVOD_FUSION_THRESHOLD", mebibytes * kMiB}}});
   }
-  for (const double milliseconds : {0.1, 0.5, 2.0, 5.0, 10.0}) {
+  for (const double milliseconds : {0.1, 0.5, 1.0, 2.0, 2.5, 5.0, 10.0, 25.0}) {
     changes.push_back({ChangeKind::kFusion, {{"HOROVOD_CYCLE_TIME", milliseconds}}});
+  }
+  for (const int streams : {1, 2, 3, 4}) {
+    changes.push_back({ChangeKind::kStreams, {{"HOROVOD_NUM_NCCL_STREAMS", streams}}});
   }
   for (const int hierarchical : {0, 1}) {
     changes.push_back({ChangeKind::kHierarchy, {{"HOROVOD_HIERARCHICAL_ALLREDUCE", hierarchical}}});
@@ -203,13 +206,15 @@ Changes changes(const Json&, const Cluster&) {
 
 // Varies a threshold in bytes, a cycle time, hierarchy by a switch, and streams. Larger cycles let
 // more gradients meet at a tick.
-std::vector<Json> candidates(const Strategy& winner, const Workload&, const Cluster& cluster,
-                             const Partitions& partitions) {
+std::vector<Json> candidates(const Strategy& winner, const Workload& workload,
+                             const Cluster& cluster, const Partitions& partitions) {
   const bool levels = cluster.nodes > 1 && cluster.gpus_per_node > 1;
   // The framework's own best may differ from a winner that it cannot express: one and two streams
-  // are always tried.
+  // are always tried, more if there are few gradients.
+  constexpr std::size_t kFewGradients = 64;
   std::set<int> streams{1, winner.streams};
   if (winner.overlap) streams.insert(2);
+  if (winner.overlap && workload.tensors.size() <= kFewGradients) streams.insert({3, 4});
   const auto with_cycle = [&](double cycle) {
     return for_each_size(partitions, Fusion::Close::kBefore, [&](Bytes size, Bytes) {
       std::vector<Json> configs;
@@ -242,6 +247,7 @@ Dialect horovod_dialect() {
           .changes = changes,
           .defaults = {{"HOROVOD_FUSION_THRESHOLD", 128 * kMiB},
                        {"HOROVOD_CYCLE_TIME", 1},
+                       {"HOROVOD_NUM_NCCL_STREAMS", 1},
                        {"HOROVOD_HIERARCHICAL_ALLREDUCE", 0},
                        {"compression", "none"}},
           .candidates = candidates,

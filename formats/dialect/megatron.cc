@@ -485,12 +485,38 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   return configs;
 }
 
-Changes changes(const Json& config, const Cluster&) {
+// Returns the patch that sums gradients whole. Keys that need shards go with them.
+Json whole_optimizer() {
+  Json whole{{"use-distributed-optimizer", false}};
+  for (const char* key : {"overlap-param-gather", "num-distributed-optimizer-instances",
+                          "fp8-param-gather", "ddp-pad-buckets-for-high-nccl-busbw"}) {
+    whole[key] = nullptr;
+  }
+  return whole;
+}
+
+Changes changes(const Json& config, const Cluster& cluster) {
   Changes changes;
-  changes.push_back({ChangeKind::kStreams, {{"overlap-grad-reduce", true}}});
+  const auto add = [&](ChangeKind kind, const Json& patch) { changes.push_back({kind, patch}); };
+  add(ChangeKind::kStreams, {{"overlap-grad-reduce", true}});
+  add(ChangeKind::kStreams, {{"overlap-grad-reduce", false}, {"overlap-param-gather", false}});
   if (config.value("use-distributed-optimizer", false)) {
-    changes.push_back(
-        {ChangeKind::kStreams, {{"overlap-grad-reduce", true}, {"overlap-param-gather", true}}});
+    add(ChangeKind::kStreams, {{"overlap-grad-reduce", true}, {"overlap-param-gather", true}});
+    add(ChangeKind::kStreams, {{"overlap-param-gather", false}});
+    add(ChangeKind::kAlgorithm, whole_optimizer());
+    for (const bool even : {true, false}) {
+      add(ChangeKind::kFusion, {{"ddp-pad-buckets-for-high-nccl-busbw", even}});
+    }
+    add(ChangeKind::kHierarchy, {{"num-distributed-optimizer-instances", nullptr}});
+    for (const std::int64_t shards : groups_below(cluster)) {
+      add(ChangeKind::kHierarchy,
+          {{"num-distributed-optimizer-instances", cluster.ranks() / shards}});
+    }
+  } else {
+    add(ChangeKind::kAlgorithm, {{"use-distributed-optimizer", true}});
+    add(ChangeKind::kAlgorithm, {{"use-distributed-optimizer", true},
+                                 {"overlap-grad-reduce", true},
+                                 {"overlap-param-gather", true}});
   }
   for (const std::int64_t millions : {1, 2, 5, 10, 20, 40, 80, 160, 320}) {
     changes.push_back({ChangeKind::kFusion,
@@ -564,15 +590,9 @@ namespace {
 std::vector<Scheme> optimizers(const Json& config, const Workload&, const Cluster&) {
   const Json overlapped = {{"overlap-grad-reduce", true}, {"overlap-param-gather", true}};
   const Json& own = config.is_object() ? config : overlapped;
-  Json whole{{"use-distributed-optimizer", false}};
-  // Keys that need it go with it.
-  for (const char* key :
-       {"overlap-param-gather", "num-distributed-optimizer-instances", "fp8-param-gather"}) {
-    whole[key] = nullptr;
-  }
   return {{"Megatron, distributed optimizer", "megatron",
            patched_config(own, {{"use-distributed-optimizer", true}})},
-          {"Megatron, whole optimizer", "megatron", patched_config(own, whole)}};
+          {"Megatron, whole optimizer", "megatron", patched_config(own, whole_optimizer())}};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "formats/dialect/changes.h"
@@ -384,13 +385,50 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   return configs;
 }
 
+// Adds index lists to the changes: each end is moved by one gradient or left out, each other one is
+// added. The last end stays.
+void add_moved_ends(const Json& all_reduce, Changes& changes) {
+  constexpr std::int64_t kFewGradients = 64;
+  const Json ends = all_reduce.value("config", Json());
+  if (all_reduce.value("mode", "") != "index" || !ends.is_array()) return;
+  std::set<std::int64_t> given;
+  for (const Json& end : ends) {
+    if (!end.is_number_integer()) return;
+    given.insert(end.get<std::int64_t>());
+  }
+  if (given.empty() || *given.rbegin() > kFewGradients) return;
+  const std::int64_t last = *given.rbegin();
+  const auto add = [&](std::set<std::int64_t> moved) {
+    changes.push_back(
+        {ChangeKind::kFusion, {{"comm_fusion", {{"allreduce", {{"config", moved}}}}}}});
+  };
+  for (std::int64_t end = 0; end < last; ++end) {
+    std::set<std::int64_t> moved = given;
+    if (moved.insert(end).second) {
+      add(moved);
+      continue;
+    }
+    moved.erase(end);
+    add(moved);
+    for (const std::int64_t next : {end - 1, end + 1}) {
+      std::set<std::int64_t> shifted = moved;
+      if (next >= 0 && shifted.insert(next).second) add(std::move(shifted));
+    }
+  }
+}
+
 // Returns changes of comm_fusion by size, in MindSpore's units, which depend on the mode.
-Changes changes(const Json&, const Cluster&) {
+Changes changes(const Json& config, const Cluster&) {
   Changes changes;
+  const Json fusion = config.value("comm_fusion", Json());
+  if (fusion.is_object() && fusion.contains("allreduce") && fusion["allreduce"].is_object()) {
+    add_moved_ends(fusion["allreduce"], changes);
+  }
   for (const int megabytes : {0, 1, 2, 4, 8, 16, 32, 64, 128, 256}) {
     const Json all_reduce{{"mode", "size"}, {"config", megabytes}};
     changes.push_back({ChangeKind::kFusion, {{"comm_fusion", {{"allreduce", all_reduce}}}}});
   }
+  changes.push_back({ChangeKind::kFusion, {{"comm_fusion", nullptr}}});
   return changes;
 }
 

@@ -129,7 +129,7 @@ Changes paddle_changes(const Json& config, const Cluster& cluster) {
     changes.push_back({ChangeKind::kFusion, patch});
   }
   changes.push_back({ChangeKind::kFusion, {{"fuse_all_reduce_ops", false}}});
-  for (const int comms : {2, 3, 4}) {
+  for (const int comms : {1, 2, 3, 4}) {
     changes.push_back(
         {ChangeKind::kStreams, {{"nccl_comm_num", comms}, {"sync_nccl_allreduce", false}}});
   }

@@ -547,7 +547,9 @@ void add_hooks(Changes& changes, const Cluster& cluster) {
 
 Changes changes(const Json&, const Cluster& cluster) {
   Changes changes;
-  changes.push_back({ChangeKind::kCopies, {{"gradient_as_bucket_view", true}}});
+  for (const bool views : {true, false}) {
+    changes.push_back({ChangeKind::kCopies, {{"gradient_as_bucket_view", views}}});
+  }
   for (const int mebibytes : kTriedMebibytes) {
     changes.push_back({ChangeKind::kFusion, {{"bucket_cap_mb", mebibytes}}});
   }

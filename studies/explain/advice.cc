@@ -19,6 +19,7 @@
 #include "formats/dialect/write.h"
 #include "formats/input/conflicts.h"
 #include "formats/input/knobs.h"
+#include "formats/input/scenario_json.h"
 #include "formats/json/reader.h"
 #include "studies/rows/fitting.h"
 #include "studies/study/study.h"
@@ -56,34 +57,31 @@ std::vector<Change> fusion_changes(const Strategy& strategy) {
     // Ticks are the framework's: they stay, with their packing.
     changed.fusion.cycle = strategy.fusion.cycle;
     if (changed.fusion.cycle > 0) changed.fusion.close = Fusion::Close::kBefore;
-    candidates.push_back({"fuse gradients up to " + std::to_string(mebibytes) +
-                              " MiB (fusion: rule size, size_mb " + std::to_string(mebibytes) + ")",
-                          changed});
+    candidates.push_back({"fuse gradients up to " + std::to_string(mebibytes) + " MiB", changed});
   }
   if (strategy.fusion.cycle > 0) return candidates;
-  candidates.push_back(changed("send each gradient by itself (fusion: rule none)", strategy,
+  candidates.push_back(changed("send each gradient by itself", strategy,
                                [](Strategy& own) { set_fusion(own, without_rule(own.fusion)); }));
   return candidates;
 }
 
 std::vector<Change> copy_changes(const Strategy& strategy) {
   if (!strategy.bucket_copies) return {};
-  return {changed("keep gradients in their buckets (bucket_copies: false)", strategy,
+  return {changed("keep gradients in their buckets", strategy,
                   [](Strategy& own) { own.bucket_copies = false; })};
 }
 
 std::vector<Change> stream_changes(const Strategy& strategy) {
   if (!strategy.overlap) {
-    return {changed("communicate during the backward pass (overlap: true)", strategy,
+    return {changed("communicate during the backward pass", strategy,
                     [](Strategy& own) { own.overlap = true; })};
   }
   std::vector<Change> candidates;
   for (const int streams : {2, 3, 4}) {
     if (streams <= strategy.streams) continue;
     const std::string number = std::to_string(streams);
-    candidates.push_back(
-        changed("use " + number + " communication streams (streams: " + number + ")", strategy,
-                [&](Strategy& own) { own.streams = streams; }));
+    candidates.push_back(changed("use " + number + " communication streams", strategy,
+                                 [&](Strategy& own) { own.streams = streams; }));
   }
   return candidates;
 }
@@ -95,17 +93,13 @@ std::vector<Change> hierarchy_changes(const Strategy& strategy, const Cluster& c
       strategy.exchange != Strategy::Exchange::kAllReduce || strategy.local_sgd.subgroup > 1) {
     return candidates;
   }
-  for (const auto& [form, word] : {std::pair{Hierarchy::Form::kSharded, "sharded"},
-                                   std::pair{Hierarchy::Form::kLeaders, "leaders"}}) {
+  for (const auto form : {Hierarchy::Form::kSharded, Hierarchy::Form::kLeaders}) {
     Strategy changed = strategy;
     changed.algorithm = collective::library_algorithm(cluster);
     changed.hierarchy = Hierarchy{};
     changed.hierarchy.form = form;
     changed.hierarchy.group_size = group;
-    candidates.push_back(
-        {std::string("all-reduce in two levels, inside each node and across (hierarchy: form ") +
-             word + ")",
-         changed});
+    candidates.push_back({"all-reduce in two levels, inside each node and across", changed});
   }
   return candidates;
 }
@@ -123,8 +117,8 @@ std::vector<Change> algorithm_changes(const Strategy& strategy, const Cluster& c
         algorithm.fits(collective::CollectiveKind::kAllGather, cluster.ranks());
     if (strategy.exchange != Strategy::Exchange::kAllReduce && !halves) continue;
     const std::string name(algorithm.name);
-    candidates.push_back(changed("all-reduce by " + name + " (algorithm: " + name + ")", strategy,
-                                 [&](Strategy& own) { own.algorithm = name; }));
+    candidates.push_back(
+        changed("all-reduce by " + name, strategy, [&](Strategy& own) { own.algorithm = name; }));
   }
   return candidates;
 }
@@ -152,9 +146,8 @@ std::vector<Change> rounding_changes(const Strategy& strategy, const Workload& w
   if (!sums_all(strategy) || std::ranges::all_of(workload.tensors, short_already)) return {};
   for (const std::string codec : {"fp16", "bf16"}) {
     if (codec == "bf16" && !dialect::has_bf16(cluster)) continue;
-    candidates.push_back(
-        changed("send gradients in half precision (compression: codec " + codec + ")", strategy,
-                [&](Strategy& own) { own.compression.codec = codec; }));
+    candidates.push_back(changed("send gradients in half precision, " + codec, strategy,
+                                 [&](Strategy& own) { own.compression.codec = codec; }));
   }
   return candidates;
 }
@@ -165,8 +158,8 @@ std::vector<Change> compression_changes(const Strategy& strategy, const Workload
   if (!sums_all(strategy) || strategy.exchange != Strategy::Exchange::kAllReduce) return {};
   std::vector<Change> candidates;
   if (!dialect::dgc_lacks_momentum(workload)) {
-    candidates.push_back(changed("send 0.1 % of each large gradient (compression: codec dgc)",
-                                 strategy, [](Strategy& own) { own.compression.codec = "dgc"; }));
+    candidates.push_back(changed("send 0.1 % of each large gradient", strategy,
+                                 [](Strategy& own) { own.compression.codec = "dgc"; }));
   }
   if (cluster.device.flops == 0) return candidates;  // the time of its products is not known
   constexpr int kRank = 4;
@@ -178,9 +171,7 @@ std::vector<Change> compression_changes(const Strategy& strategy, const Workload
     factored.overlap = false;
     factored.streams = 1;
   }
-  candidates.push_back({"send factors of each matrix (compression: codec powersgd, rank " +
-                            std::to_string(kRank) + ")",
-                        factored});
+  candidates.push_back({"send factors of each matrix, rank " + std::to_string(kRank), factored});
   return candidates;
 }
 
@@ -204,24 +195,18 @@ std::vector<Change> averaging_changes(const Strategy& strategy, const Scenario& 
     LocalSgd& local = changed.local_sgd;
     local.periods = periods_by_speed(speeds, local.period);
     if (local.enabled && !input::conflict_of(changed, scenario.workload, scenario.cluster)) {
-      std::string list;
-      for (const std::int64_t each : local.periods) {
-        list += (list.empty() ? "" : ", ") + std::to_string(each);
-      }
-      candidates.push_back(
-          {"let faster ranks take more steps (local_sgd: periods [" + list + "])", changed});
+      candidates.push_back({"let faster ranks take more steps", changed});
     }
   }
   if (!sums_all(strategy) || strategy.cross_step ||
       strategy.exchange != Strategy::Exchange::kAllReduce) {
     return candidates;
   }
-  candidates.push_back(changed("average parameters every 4 steps (local_sgd: period 4)", strategy,
-                               [](Strategy& own) {
-                                 own.fusion.cycle = 0;
-                                 own.local_sgd.enabled = true;
-                                 own.local_sgd.period = 4;
-                               }));
+  candidates.push_back(changed("average parameters every 4 steps", strategy, [](Strategy& own) {
+    own.fusion.cycle = 0;
+    own.local_sgd.enabled = true;
+    own.local_sgd.period = 4;
+  }));
   return candidates;
 }
 
@@ -247,7 +232,8 @@ std::vector<Change> framework_changes(dialect::ChangeKind kind, const Scenario& 
       const bool fits = algorithm.empty() ||
                         !input::conflict_of(reading.strategy, scenario.workload, scenario.cluster);
       if (!fits) continue;
-      candidates.push_back({text, std::move(reading.strategy), std::move(changed)});
+      candidates.push_back({std::string(dialect::words_of(kind)), std::move(reading.strategy),
+                            std::move(changed), text});
     } catch (const InputError&) {
       // The framework refuses this next to the other keys: no advice.
     }
@@ -255,28 +241,28 @@ std::vector<Change> framework_changes(dialect::ChangeKind kind, const Scenario& 
   return candidates;
 }
 
-// Returns a change in our words, followed by its keys in the dialect or a remark that it has none.
-std::string in_words_of(const std::string& change, const Strategy& changed,
-                        const Scenario& scenario, std::string_view dialect) {
+// Returns how a changed strategy is set: by its dialect's keys, a file of ours, or a scenario's
+// keys.
+std::string setting_of(const Strategy& changed, const Strategy& base, const Scenario& scenario) {
   constexpr std::size_t kLongest = 200;
-  const dialect::Dialect& row = *dialect::find_dialect(dialect);
+  if (base.dialect.empty()) return own_keys(changed, base);
+  const dialect::Dialect& row = *dialect::find_dialect(base.dialect);
   std::optional<dialect::Written> found;
   try {
     found = dialect::write_config(row, changed, scenario.workload, scenario.cluster);
   } catch (const InputError&) {
     // The framework cannot express it.
   }
+  const std::string name = base.dialect;
   // The algorithm is no part of a configuration.
   if (!found || !found->exact || !found->algorithm.empty()) {
     const bool applied = row.apply_refusal != nullptr &&
                          row.apply_refusal(changed, scenario.workload, scenario.cluster).empty();
-    const std::string name(dialect);
-    return change + (applied ? ", in " + name + " by the file of syncline emit --python"
-                             : ", which cannot be written in " + name);
+    return applied ? "the file of syncline tune --emit " + name + " --python"
+                   : "cannot be written in " + name + ", in a scenario " + own_keys(changed, base);
   }
   const std::string config = dialect::config_text(row, found->config);
-  return change + ", in " + std::string(dialect) + " " +
-         (config.size() <= kLongest ? config : "what syncline emit writes");
+  return config.size() <= kLongest ? config : "what syncline tune --emit " + name + " writes";
 }
 
 // Returns each of Paddle's switches that is off, if the workload has operators to match.
@@ -288,7 +274,7 @@ std::vector<Change> compute_changes(const Workload& workload, const Strategy& st
     Strategy changed = strategy;
     changed.compute_fusion.*on = true;
     if (on == &ComputeFusion::fuse_all_optimizer_ops) changed.update = Strategy::Update::kAfterAll;
-    candidates.push_back({"fuse operators (compute_fusion: " + std::string(name) + ")", changed});
+    candidates.push_back({"fuse operators", changed});
   }
   return candidates;
 }
@@ -304,9 +290,9 @@ std::vector<Change> scheme_changes(const Scenario& scenario, const Strategy& str
         scheme.dialect == strategy.dialect && scheme.config == own.value("config", Json());
     if (same || training_beside(read, strategy) != TrainingChange::kSame) continue;
     const dialect::Dialect& dialect = *dialect::find_dialect(scheme.dialect);
-    candidates.push_back({"train by " + scheme.name + ", in " + scheme.dialect + " " +
-                              dialect::config_text(dialect, scheme.config),
-                          std::move(read), scheme.config});
+    candidates.push_back(
+        {"train by " + scheme.name, std::move(read), scheme.config,
+         "in " + scheme.dialect + " " + dialect::config_text(dialect, scheme.config)});
   }
   return candidates;
 }
@@ -371,6 +357,26 @@ TrainingChange training_beside(const Strategy& strategy, const Strategy& base) {
   return rounds ? TrainingChange::kRounded : TrainingChange::kChanged;
 }
 
+std::string own_keys(const Strategy& strategy, const Strategy& base) {
+  const Json before = input::strategy_json(base);
+  const Json own = input::strategy_json(strategy);
+  std::string text;
+  const auto add = [&](const std::string& words) { text += (text.empty() ? "" : ", ") + words; };
+  for (const auto& [key, value] : own.items()) {
+    const bool named = key == "name" || key == "about";
+    if (named || (before.contains(key) && before[key] == value)) continue;
+    add(Json(key).dump() + ": " + dialect::on_one_line(value));
+  }
+  // Keys that are left out have their defaults again.
+  for (const auto& [key, value] : before.items()) {
+    if (own.contains(key) || key == "about" || key == "dialect") continue;
+    const bool flag = value.is_boolean();
+    add(flag ? Json(key).dump() + ": " + Json(!value.get<bool>()).dump()
+             : "without " + Json(key).dump());
+  }
+  return text;
+}
+
 std::vector<Change> training_changes(const Scenario& scenario, const Strategy& strategy,
                                      const Json* written) {
   std::vector<Change> changes;
@@ -399,9 +405,7 @@ std::optional<Change> outer_steps(const Scenario& scenario, const Strategy& stra
                      strategy.hierarchy.form == Hierarchy::Form::kFlat;
   if (!plain || scenario.cluster.ranks() <= group) return std::nullopt;
   Change change =
-      changed("average by an outer step every " + std::to_string(kPeriod) +
-                  " steps, DiLoCo (local_sgd: period " + std::to_string(kPeriod) + ", subgroup " +
-                  std::to_string(group) + ", outer: optimizer nesterov)",
+      changed("average by an outer step every " + std::to_string(kPeriod) + " steps, DiLoCo",
               strategy, [&](Strategy& own) {
                 own.fusion.cycle = 0;
                 own.local_sgd.enabled = true;
@@ -430,15 +434,18 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
       if (!memory.fits()) continue;  // nobody could take it
       Metrics then = metrics_of(candidate.strategy);
       const double gain = 100 * (1 - then.step_time / now);
-      if (gain < least || (best && gain <= best->gain_percent)) continue;
+      if (gain < least || (best && gain <= best->gain_percent())) continue;
       best = Advice{{},
                     candidate.text,
+                    candidate.set_with,
                     candidate.strategy,
-                    gain,
                     training_beside(candidate.strategy, strategy)};
       best->memory = memory;
       best->speedup = now / then.step_time;
       best->metrics = std::move(then);
+    }
+    if (best && best->set_with.empty()) {
+      best->set_with = setting_of(best->strategy, strategy, scenario);
     }
     return best;
   };
@@ -453,15 +460,12 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
     double least = least_percent;
     if (!strategy.dialect.empty() && written != nullptr) {
       if (auto change = best_of(framework_changes(kind, scenario, *written), least)) {
-        least += change->gain_percent;
+        least += change->gain_percent();
         advice.push_back(std::move(*change));
       }
     }
     auto ours = best_of(candidates, least);
     if (!ours) continue;
-    if (!strategy.dialect.empty()) {
-      ours->change = in_words_of(ours->change, ours->strategy, scenario, strategy.dialect);
-    }
     advice.push_back(std::move(*ours));
   }
   if (const auto outer = outer_steps(scenario, strategy); outer && waits_for_network(today)) {

@@ -26,9 +26,10 @@ TrainingChange training_beside(const Strategy& strategy, const Strategy& base);
 
 // A change that is worth trying, not yet predicted.
 struct Change {
-  std::string text;   // in words, with the keys that say it
-  Strategy strategy;  // with that change
-  Json config = {};   // of its dialect; null: the text is in our keys
+  std::string text;           // in words
+  Strategy strategy;          // with that change
+  Json config = {};           // of its dialect; null: it is set by our keys
+  std::string set_with = {};  // keys of the dialect; empty: our keys
 };
 
 // Returns changes of how a strategy trains: rounding, compression and rarer averaging, as far as
@@ -41,14 +42,20 @@ std::vector<Change> training_changes(const Scenario& scenario, const Strategy& s
 // not summed whole.
 std::optional<Change> outer_steps(const Scenario& scenario, const Strategy& strategy);
 
+// A decision that a person may make: a change with its gain, its memory, and what it costs in
+// training. All answers show it as one row.
 struct Advice : Prediction {
-  // The change in plain words with our keys; for a strategy of a dialect in that framework's keys
-  // ("fuse_grad_size_in_MB: 16 -> 8"), or in ours and "which cannot be written in paddle".
-  std::string change;
-  Strategy strategy;        // the strategy with that change
-  double gain_percent = 0;  // how much shorter the step becomes
+  std::string change;    // in words
+  std::string set_with;  // keys and values that set it, or the command that writes them
+  Strategy strategy;     // the strategy with that change
   TrainingChange training = TrainingChange::kSame;
+
+  // Returns how much shorter the step becomes; below 0: it becomes longer.
+  double gain_percent() const { return 100 * (1 - 1 / speedup); }
 };
+
+// Returns the keys of a strategy that are not the base's, to be pasted into a scenario.
+std::string own_keys(const Strategy& strategy, const Strategy& base);
 
 // Returns the best change of each kind (fusion, copies, streams, overlap, hierarchy, algorithm,
 // rounding, compression, rarer averaging) that shortens the step by at least `least_percent`, best

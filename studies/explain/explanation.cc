@@ -62,7 +62,8 @@ Explained strategy_explained(const input::Document& document, const Scenario& sc
   one.evaluated = evaluate_strategy(scenario, one.strategy, *executor, cache);
   Metrics& metrics = one.evaluated.metrics;
   metrics.lower_bound = lower_bound_of(scenario, one.strategy, metrics.step_time, cache);
-  one.interval = interval_of(metrics.step_time, uncertainties.sensitivity(one.strategy));
+  const Sensitivity today = uncertainties.sensitivity(one.strategy);
+  one.interval = interval_of(metrics.step_time, today);
   if (!alone) one.bottleneck = bottleneck_of(one.evaluated, scenario, cache);
   one.hot_link = find_hot_link(one.evaluated, scenario, one.strategy, cache);
   one.links = switch_loads(one.evaluated, scenario.cluster, cache);
@@ -71,6 +72,12 @@ Explained strategy_explained(const input::Document& document, const Scenario& sc
   one.advice = advise(scenario, one.strategy, *executor, cache, kMinAdvicePercent,
                       &document.root.at("strategies").at(which));
   keep_few(one.advice);
+  for (Advice& advice : one.advice) {
+    advice.sensitivity = uncertainties.sensitivity(advice.strategy);
+    advice.step = interval_of(advice.metrics.step_time, advice.sensitivity);
+    advice.gain = uncertainties.ratio(advice.speedup, {one.strategy, today},
+                                      {advice.strategy, advice.sensitivity});
+  }
   return one;
 }
 

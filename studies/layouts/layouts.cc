@@ -12,6 +12,7 @@
 #include "core/plan/compute_fusion.h"
 #include "core/plan/fusion.h"
 #include "core/plan/pipeline.h"
+#include "formats/dialect/write.h"
 #include "formats/input/document.h"
 #include "studies/rows/row_evaluator.h"
 #include "studies/rows/uncertainty.h"
@@ -44,14 +45,22 @@ input::Document of_strategy(const input::Document& document, const Scenario& sce
 
 Scenario laid_out(input::Document document, const RankedLayout& layout) {
   Json& workload = document.root["workload"];
-  workload["parallel"] = layout.parallel;
-  workload["batch"] = layout.batch;
-  workload["micro_batches"] = layout.micro_batches;
-  if (!layout.recompute.empty()) {
-    workload["activation_checkpointing"] = layout.recompute;
-    if (layout.recompute != "full") workload.erase("checkpointing_every");
+  workload.update(layout.keys());
+  if (workload.value("activation_checkpointing", "none") != "full") {
+    workload.erase("checkpointing_every");
   }
   return input::parse_scenario(document);
+}
+
+// Returns the keys of a layout that the given one has otherwise, as text.
+std::string keys_beside(const RankedLayout& layout, const RankedLayout& given) {
+  std::string text;
+  const Json before = given.keys(), own = layout.keys();
+  for (const auto& [key, value] : own.items()) {
+    if (before.contains(key) && before[key] == value) continue;
+    text += (text.empty() ? "" : ", ") + Json(key).dump() + ": " + dialect::on_one_line(value);
+  }
+  return text.empty() ? "" : "workload: " + text;
 }
 
 // All layouts that divide the cluster and the layers. The reader of scenarios refuses those that do
@@ -343,19 +352,32 @@ class LayoutSearch {
     one.mfu = measure::rated_seconds(scenario) / one.metrics.step_time;
   }
 
-  // Makes each of the best's changes alone: the layout with the given micro-batches and as many as
-  // then make a step, the micro-batches, the recomputation.
+  // Returns a layout in place of the given one, as a decision.
+  measure::Advice decision_of(const std::string& words, const RankedLayout& layout) const {
+    measure::Advice row{layout, words, keys_beside(layout, found_.given),
+                        *find_strategy(found_.scenario, found_.strategy)};
+    row.speedup = found_.speedup(layout);
+    return row;
+  }
+
+  // Adds the given job, the best, and each of the best's changes alone: the layout with the given
+  // micro-batches and as many as then make a step, the micro-batches, the recomputation.
   void add_changes(const RankedLayout& best) {
     const RankedLayout& given = found_.given;
+    if (best.same_job(given)) return;
+    found_.changes = {decision_of(given.words(), given), decision_of(best.words(), best)};
     const std::int64_t samples = given.batch * given.micro_batches * given.replicas;
     const auto add = [&](const std::string& words, RankedLayout alone) {
-      SingleChange& change = found_.changes.emplace_back(SingleChange{words, std::nullopt});
+      measure::Advice& row = found_.changes.emplace_back();
+      row.change = words;
+      row.set_with = "only with the other changes";
       const std::int64_t pass = alone.batch * alone.replicas;
       if (samples % pass != 0) return;
       alone.micro_batches = samples / pass;
       try {
         cost(alone);
-        change.alone = std::move(alone);
+        detail(alone);
+        row = decision_of(words, alone);
       } catch (const InputError&) {
         // It does not divide the model without the others.
       }
@@ -378,6 +400,9 @@ class LayoutSearch {
       alone.recompute = best.recompute;
       add("recomputation " + best.recompute + " in place of " + given.recompute, alone);
     }
+    // The only change is the best itself.
+    constexpr std::size_t kOne = 3;
+    if (found_.changes.size() == kOne) found_.changes.pop_back();
   }
 
   // Adds bottleneck and interval to a layout that is shown.
@@ -440,6 +465,12 @@ std::string RankedLayout::words() const {
   return cut_words() + ", " + std::to_string(micro_batches) +
          (micro_batches == 1 ? " micro-batch" : " micro-batches") + " of " + std::to_string(batch) +
          (recompute.empty() ? "" : ", recompute " + recompute);
+}
+
+Json RankedLayout::keys() const {
+  Json keys{{"parallel", parallel}, {"batch", batch}, {"micro_batches", micro_batches}};
+  if (!recompute.empty()) keys["activation_checkpointing"] = recompute;
+  return keys;
 }
 
 Scenario with_layout(const input::Document& document, const RankedLayout& layout) {

@@ -41,16 +41,11 @@ struct RankedLayout : measure::Prediction {  // `gain`: over the given layout
   // micro-batch.
   std::string words() const;
   std::string cut_words() const;  // without micro-batches
+  Json keys() const;              // of the scenario's workload
 
   measure::Bottleneck bottleneck = {};
   double tokens = 0;  // a second and GPU; 0: not known, as in the one below
   double mfu = 0;     // share of the device's rated products
-};
-
-// One of the best's changes made to the given job alone.
-struct SingleChange {
-  std::string words;                  // "micro-batches of 2 in place of 1"
-  std::optional<RankedLayout> alone;  // nullopt: it needs the other changes
 };
 
 struct Layouts {
@@ -59,9 +54,11 @@ struct Layouts {
   std::string executor;
   RankedLayout given;
   std::vector<RankedLayout> ranking;  // best first; among equals the one that cuts less
-  std::vector<SingleChange> changes;  // the best's, each alone
-  std::size_t layouts = 0;            // layouts that divide the cluster
-  std::size_t fitting = 0;            // layouts that also divide the model and fit in memory
+  // The given job, the best, and the best's changes each alone; without a step time: it needs the
+  // others. Empty: the given one is the best.
+  std::vector<measure::Advice> changes;
+  std::size_t layouts = 0;  // layouts that divide the cluster
+  std::size_t fitting = 0;  // layouts that also divide the model and fit in memory
   std::size_t too_large = 0;
   std::size_t evaluated = 0;
   std::string least;            // if none fits: the one with the least memory, and its size

@@ -18,10 +18,6 @@ using Again = Workload::Recompute;
 constexpr std::array<std::pair<Again, const char*>, 3> kRecomputes{
     {{Again::kNone, "none"}, {Again::kSelective, "selective"}, {Again::kFull, "full"}}};
 
-// Largest ratio of device memory in use to counted memory: 19 layouts of Megatron on 8 B200
-// (tests/measure/whole_memory_test.cc) took 2 to 9 % more.
-constexpr double kUncounted = 1.09;
-
 const Json& entry_of(const input::Document& document, const std::string& name) {
   const Json& entries = document.root.at("strategies");
   return *std::ranges::find_if(entries,
@@ -106,7 +102,7 @@ class FitSearch {
     };
     const auto add = [&](const dialect::Scheme& scheme, const Strategy& strategy, bool is_own) {
       const Memory memory = memory_of(scenario, strategy);
-      const bool easily = memory.available <= 0 || memory.total() * kUncounted <= memory.available;
+      const bool easily = memory.fits() && !memory.may_not_fit();
       if (easily) put(scheme, is_own, memory, roomy);
       if (memory.fits()) put(scheme, is_own, memory, narrow);
       const bool least = best_.schemes.empty() || memory.total() < best_.memory.total();

@@ -175,6 +175,7 @@ class Finder {
     const auto sensitivity = uncertainties_.sensitivity(strategy);
     Alternative& row = list_.emplace_back();
     row.strategy = strategy;
+    row.change = strategy.name;
     row.training = training;
     row.metrics.step_time = step;
     row.sensitivity = sensitivity;

@@ -27,13 +27,10 @@ struct TrainingResult {
   bool published = false;  // false: from curves; true: published with the scenario's strategies
 };
 
-// An alternative to the baseline.
-struct Alternative : measure::Prediction {
-  Strategy strategy;
-  std::string plain;  // its name with the baseline's other knobs; empty: its own
-  measure::TrainingChange training = measure::TrainingChange::kSame;
-  bool clearly_faster = false;            // than the best of the same training, and it fits
-  std::string set_with;                   // lines, or keys, that set it
+// An alternative to the baseline. The change is named as its strategy.
+struct Alternative : measure::Advice {
+  std::string plain;            // its name with the baseline's other knobs; empty: its own
+  bool clearly_faster = false;  // than the best of the same training, and it fits
   std::optional<TrainingResult> outcome;  // from curves (studies/worth/curves.h) or others
   std::optional<Emitted> written;         // nullopt: by a file of ours, or not at all
 };

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <limits>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "core/base/error.h"
@@ -16,6 +19,7 @@
 #include "formats/input/scenario_json.h"
 #include "studies/rows/memory.h"
 #include "studies/tune/configuration.h"
+#include "studies/tune/ranking.h"
 #include "studies/tune/thresholds.h"
 
 namespace syncline::tune {
@@ -43,7 +47,7 @@ dialect::Partitions partitions_of(Evaluator& evaluator) {
 }
 
 // Returns a key of the settings that determine a strategy's plan, to skip equal ones.
-std::string plan_key(const Scenario& scenario, const Strategy& strategy) {
+std::string plan_key(const plan::Plan& plan, const Strategy& strategy) {
   Strategy knobs = strategy;
   knobs.name.clear();
   knobs.dialect.clear();
@@ -53,7 +57,6 @@ std::string plan_key(const Scenario& scenario, const Strategy& strategy) {
   knobs.fusion.cycle = strategy.fusion.cycle;
   knobs.fusion.sum_format = strategy.fusion.sum_format;
   std::string key = input::strategy_json(knobs).dump();
-  const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
   for (const auto& bucket : plan.buckets) {
     key += std::to_string(bucket.ready) + ":" + std::to_string(bucket.tensors.size()) + " ";
   }
@@ -159,8 +162,7 @@ Seconds least_of(const std::vector<const Tried*>& tried) {
 // Returns the best: by the winner's training first, then by fit into memory, then by step time. A
 // private variable must gain 1 %, a number that is not round 0.5 %. Among step times too close to
 // measure apart, the one with the fewest collectives wins; among those, the first.
-const Tried& best_of(const std::vector<Tried>& tried, const Strategy& winner, const Json& own) {
-  constexpr double kEqual = 1e-3;
+const Tried& best_of(const std::deque<Tried>& tried, const Strategy& winner, const Json& own) {
   constexpr double kPrivate = 1e-2;
   int kept = 0;
   for (const auto& each : tried) kept = std::max(kept, kept_training(winner, each.strategy));
@@ -176,16 +178,54 @@ const Tried& best_of(const std::vector<Tried>& tried, const Strategy& winner, co
     if (least_of(wanted) <= least_of(left) * (1 + more)) left = std::move(wanted);
   };
   leave_out(kPrivate, [](const Tried& each) { return has_private(each.config); });
+  const Seconds most = least_of(left) * (1 + kRoundness);
   leave_out(kRoundness, [&](const Tried& each) { return odd_numbers(each.config, own) > 0; });
   const Seconds least = least_of(left);
-  leave_out(kEqual, [&](const Tried& each) { return step_of(&each) > least * (1 + kEqual); });
+  leave_out(kEqual, [&](const Tried& each) {
+    return step_of(&each) > std::max(least, std::min(most, least * (1 + kEqual)));
+  });
   return *std::ranges::min(left, {}, [](const Tried* each) { return each->metrics.collectives; });
 }
 
-// Compares two configurations: true if `one` fits better, or is shorter by a round number's worth.
-bool gains(const Tried& one, const Tried& other) {
-  if (one.fits != other.fits) return one.fits;
-  return one.metrics.step_time < other.metrics.step_time * (1 - kRoundness);
+// Returns each single setting of the configurations as a patch, at most `most`, spread evenly.
+std::vector<Json> single_settings(const std::vector<Json>& configs, std::size_t most) {
+  std::vector<Json> all;
+  std::set<std::string> seen;
+  const std::function<void(const Json&, const std::function<Json(Json)>&)> walk =
+      [&](const Json& object, const std::function<Json(Json)>& inside) {
+        for (const auto& item : object.items()) {
+          const std::string key = item.key();
+          const auto at = [&](Json value) { return inside({{key, std::move(value)}}); };
+          if (item.value().is_object()) {
+            walk(item.value(), at);
+          } else if (Json patch = at(item.value()); seen.insert(patch.dump()).second) {
+            all.push_back(std::move(patch));
+          }
+        }
+      };
+  for (const Json& config : configs) walk(config, [](Json value) { return value; });
+  std::vector<Json> patches;
+  for (const std::size_t i : spread_indices(all.size(), most)) patches.push_back(all[i]);
+  return patches;
+}
+
+// Removes the keys of a configuration, those of its objects one by one, from another one.
+void remove_settings(const Json& config, Json& other) {
+  if (!other.is_object()) return;
+  for (const auto& item : config.items()) {
+    const auto found = other.find(item.key());
+    if (found == other.end()) continue;
+    if (item.value().is_object() && found->is_object()) {
+      remove_settings(item.value(), *found);
+    } else {
+      other.erase(found);
+    }
+  }
+}
+
+Json patched(Json config, const Json& patch) {
+  config.merge_patch(patch);
+  return config;
 }
 
 // Configurations of a framework for one winner, each read back and evaluated once.
@@ -200,36 +240,60 @@ class ConfigSearch {
         scenario_(evaluator.scenario()),
         algorithm_(std::move(algorithm)) {}
 
-  // Returns the best of the configurations, and of those with any other setting that gains:
-  // settings that keep the training and, if `other_buckets` is false, the buckets. Throws
-  // InputError if the framework refuses all of them. Requires at least one.
-  const Tried& best(std::vector<Json> configs, bool other_buckets) {
+  // Evaluates configurations, and climbs from the best of all so far.
+  void climb_from_best(const std::vector<Json>& configs, bool other_buckets) {
     for (const Json& config : configs) add(config);
-    if (tried_.empty()) std::rethrow_exception(refusal_);
-    for (bool gained = true; gained;) {
-      gained = false;
-      const Tried found = best_of(tried_, winner_, own_);
-      for (const Json& patch : free_changes(found.config, other_buckets)) {
-        Json patched = found.config;
-        patched.merge_patch(patch);
-        if (!add(patched) || best_of(tried_, winner_, own_).config != patched) continue;
-        gained = true;
-        for (Json& config : configs) {
-          config.merge_patch(patch);
-          add(config);
-        }
-        break;
+    if (!tried_.empty()) climb(Json(best().config), other_buckets);
+  }
+
+  // Sets configurations. Each single setting in them is tried as a change too.
+  void set_candidates(const std::vector<Json>& configs) {
+    constexpr std::size_t kMost = 96;
+    settings_ = single_settings(configs, kMost);
+  }
+
+  // Climbs from a configuration: takes the change that gains most, until none does. Changes keep
+  // the training and, if `other_buckets` is false, the buckets.
+  void climb(const Json& config, bool other_buckets) {
+    for (const Tried* here = add(config); here != nullptr;) {
+      const Tried* next = here;
+      for (const Json& patch : free_changes(here->config, other_buckets)) {
+        if (work_ > kMostWork) return;
+        const Tried* tried = add(patched(here->config, patch));
+        if (tried != nullptr && goes_before(*tried, *next)) next = tried;
       }
+      if (next == here) return;
+      here = next;
     }
-    return best_of(tried_, winner_, own_);
   }
 
-  // Returns the best reached by changes of one configuration; nullptr if the framework refuses it.
-  const Tried* best_from(const Json& config) {
-    if (!add(config)) return nullptr;
-    return &best({}, true);
+  // Climbs from the best by every two changes together, as far as that is little work. Throws
+  // InputError if the framework refused all configurations.
+  void climb_by_pairs() {
+    if (tried_.empty()) std::rethrow_exception(refusal_);
+    for (std::set<std::string> from; from.insert(best().config.dump()).second;) {
+      const Json found = best().config;
+      const std::vector<Json> patches = free_changes(found, true);
+      for (std::size_t i = 0; i < patches.size(); ++i) {
+        const Json first = patched(found, patches[i]);
+        for (std::size_t j = i + 1; j < patches.size(); ++j) {
+          if (work_ > kMostWork) return;
+          add(patched(first, patches[j]));
+        }
+      }
+      climb(best().config, true);
+    }
   }
 
+  const Tried& best() const { return best_of(tried_, winner_, own_); }
+  // Returns the shortest step of those that fit, of all if none does.
+  Seconds least_step() const {
+    const Tried* least = &tried_.front();
+    for (const Tried& each : tried_) {
+      if (goes_before(each, *least)) least = &each;
+    }
+    return step_of(least);
+  }
   std::size_t searched() const { return tried_.size(); }
 
  private:
@@ -245,11 +309,22 @@ class ConfigSearch {
       const bool held = !other_buckets && change.kind == ChangeKind::kFusion;
       if (!training && !held) patches.push_back(change.patch);
     }
+    if (other_buckets) patches.insert(patches.end(), settings_.begin(), settings_.end());
     return patches;
   }
 
-  // Adds a configuration; false if the framework refuses it, or if its plan was tried already.
-  bool add(const Json& config) {
+  // Returns true if `one` keeps more of the winner's training, fits better, or is shorter.
+  bool goes_before(const Tried& one, const Tried& other) const {
+    constexpr double kSameTime = 1e-9;
+    const int kept = kept_training(winner_, one.strategy);
+    const int other_kept = kept_training(winner_, other.strategy);
+    if (kept != other_kept) return kept > other_kept;
+    if (one.fits != other.fits) return one.fits;
+    return step_of(&one) < step_of(&other) * (1 - kSameTime);
+  }
+
+  // Evaluates a configuration, unless one of the same plan was; nullptr: the framework refuses it.
+  const Tried* add(const Json& config) {
     Strategy strategy;
     try {
       strategy = dialect::reading_of(dialect_, config, scenario_.workload, scenario_.cluster,
@@ -257,23 +332,29 @@ class ConfigSearch {
                      .strategy;
     } catch (const InputError&) {
       refusal_ = std::current_exception();
-      return false;
+      return nullptr;
     }
     // Settings of one framework fit together; an additional algorithm may not.
     const auto conflict = input::conflict_of(strategy, scenario_.workload, scenario_.cluster);
     if (conflict && !algorithm_.empty()) {
       refusal_ = std::make_exception_ptr(InputError(conflict->key + ": " + conflict->why));
-      return false;
+      return nullptr;
     }
     strategy.name = dialect_.name;
-    const std::string key = plan_key(scenario_, strategy) + (has_private(config) ? "_" : "") +
+    const plan::Plan plan = plan::make_plan(scenario_.workload, scenario_.cluster, strategy);
+    const std::string key = plan_key(plan, strategy) + (has_private(config) ? "_" : "") +
                             std::to_string(odd_numbers(config, own_));
-    if (!seen_.insert(key).second) return false;
+    const auto [seen, is_new] = seen_.emplace(key, nullptr);
+    if (!is_new) return seen->second;
+    work_ += plan.ops.size();
     const auto metrics = evaluator_.metrics_of(strategy);
     const bool has_room = measure::memory_of(scenario_, strategy).fits();
     tried_.push_back({config, std::move(strategy), metrics, has_room});
-    return true;
+    return seen->second = &tried_.back();
   }
+
+  // Operations of all plans that were evaluated; climbing ends at the most.
+  static constexpr std::size_t kMostWork = 1'000'000;
 
   const dialect::Dialect& dialect_;
   const Strategy& winner_;
@@ -281,8 +362,10 @@ class ConfigSearch {
   Evaluator& evaluator_;
   const Scenario& scenario_;
   std::string algorithm_;
-  std::set<std::string> seen_;
-  std::vector<Tried> tried_;
+  std::vector<Json> settings_;
+  std::map<std::string, const Tried*> seen_;
+  std::deque<Tried> tried_;
+  std::size_t work_ = 0;
   std::exception_ptr refusal_;  // the last one
 };
 
@@ -295,53 +378,87 @@ std::string settable_algorithm(const Strategy& winner, const Scenario& scenario)
   return set ? algorithm : std::string();
 }
 
-}  // namespace
-
-Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner, const Json& own,
-                    Evaluator& evaluator) {
-  const Scenario& scenario = evaluator.scenario();
-  const Seconds wanted = evaluator.step_time(winner);
-  const std::string algorithm = settable_algorithm(winner, scenario);
-  ConfigSearch search(dialect, winner, own, evaluator, algorithm);
+// Returns configurations that express the winner or come near, and if they do exactly.
+std::pair<std::vector<Json>, bool> written_configs(const dialect::Dialect& dialect,
+                                                   const Strategy& winner, const Json& own,
+                                                   const Scenario& scenario) {
   std::vector<Json> configs;
   bool exact = false;
   try {
-    if (auto written =
-            dialect::write_config(dialect, winner, scenario.workload, scenario.cluster)) {
-      exact = written->exact;
-      for (Json config : {written->config, without_private(written->config)}) {
-        configs.push_back(beside_own(config, own));
-        configs.push_back(std::move(config));
-      }
+    const auto written =
+        dialect::write_config(dialect, winner, scenario.workload, scenario.cluster);
+    if (!written) return {configs, false};
+    exact = written->exact;
+    for (const Json& config : {written->config, without_private(written->config)}) {
+      configs.push_back(beside_own(config, own));
+      configs.push_back(config);
     }
   } catch (const InputError&) {
     // Other configurations may still be possible.
   }
+  return {configs, exact};
+}
+
+// Searches the framework's own keys: from the best of its candidates if they are `needed`, from the
+// job's own configuration and from the others.
+void search_space(const dialect::Dialect& dialect, const Strategy& winner, const Json& own,
+                  const std::vector<Json>& starts, Evaluator& evaluator, bool needed,
+                  ConfigSearch& search) {
+  constexpr std::size_t kFewGradients = 600;
+  const Scenario& scenario = evaluator.scenario();
+  std::vector<Json> candidates;
+  if (needed || scenario.workload.tensors.size() <= kFewGradients) {
+    candidates = dialect.candidates == nullptr
+                     ? std::vector{dialect::least_config(dialect)}
+                     : dialect.candidates(winner, scenario.workload, exchanging(scenario),
+                                          partitions_of(evaluator));
+    search.set_candidates(candidates);
+  }
+  // What candidates leave out has its default, not the job's own value.
+  Json others = own;
+  for (const Json& config : candidates) remove_settings(config, others);
+  constexpr std::size_t kFew = 16, kLittleWork = 20'000;
+  const bool few = candidates.size() <= kFew;
+  const bool quick = candidates.size() * scenario.workload.tensors.size() <= kLittleWork;
+  if (needed || few || quick) {
+    for (Json& config : candidates) config = beside_own(config, others);
+    if (own.is_object()) candidates.push_back(own);
+    search.climb_from_best(candidates, true);
+  }
+  if (few) {
+    for (const Json& config : candidates) search.climb(config, true);
+  }
+  if (own.is_object()) search.climb(own, true);
+  for (const Json& start : starts) search.climb(start, true);
+  search.climb_by_pairs();
+}
+
+}  // namespace
+
+Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner, const Json& own,
+                    Evaluator& evaluator, const std::vector<Json>& starts) {
+  const Scenario& scenario = evaluator.scenario();
+  const Seconds wanted = evaluator.step_time(winner);
+  const std::string algorithm = settable_algorithm(winner, scenario);
+  ConfigSearch search(dialect, winner, own, evaluator, algorithm);
+  const auto [written, exact] = written_configs(dialect, winner, own, scenario);
   // If exact, only settings that the winner leaves open are searched.
-  const Tried* best_tried = exact ? &search.best(configs, false) : nullptr;
-  if (best_tried == nullptr || has_private(best_tried->config)) {
-    const auto others = dialect.candidates == nullptr
-                            ? std::vector{dialect::least_config(dialect)}
-                            : dialect.candidates(winner, scenario.workload, exchanging(scenario),
-                                                 partitions_of(evaluator));
-    for (const Json& other : others) configs.push_back(beside_own(other, own));
-    if (own.is_object()) configs.push_back(own);
-    best_tried = &search.best(std::move(configs), true);
+  search.climb_from_best(written, !exact);
+  std::optional<Tried> said;
+  if (exact && search.searched() > 0 && !has_private(search.best().config)) said = search.best();
+  if (!said || own.is_object() || !starts.empty()) {
+    search_space(dialect, winner, own, starts, evaluator, !said, search);
   }
-  // The framework may have its own keys: search from the job's configuration as well.
-  ConfigSearch around(dialect, winner, own, evaluator, algorithm);
-  if (exact && own.is_object()) {
-    if (const Tried* other = around.best_from(own);
-        other != nullptr && gains(*other, *best_tried)) {
-      best_tried = other;
-    }
-  }
-  const Tried& found = *best_tried;
+  // Words for the winner stay unless others gain what could be measured.
+  const bool kept = said && said->fits >= search.best().fits &&
+                    said->metrics.step_time <= std::max(search.best().metrics.step_time,
+                                                        search.least_step() * (1 + kEqual));
+  const Tried& found = kept ? *said : search.best();
   Emitted best;
   best.config = found.config;
   best.strategy = found.strategy;
   best.step_time = found.metrics.step_time;
-  best.searched = search.searched() + around.searched();
+  best.searched = search.searched();
   if (best.strategy.algorithm != collective::library_algorithm(scenario.cluster)) {
     best.algorithm = best.strategy.algorithm;
     best.setting = dialect::nccl_setting(best.strategy, scenario.workload, scenario.cluster);

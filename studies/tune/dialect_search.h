@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "formats/dialect/dialect.h"
 #include "studies/tune/evaluator.h"
@@ -23,12 +24,13 @@ struct Emitted {
 };
 
 // Returns the best configuration. Compression and averaging are the winner's if the dialect has
-// them; missing features are named in the difference. Settings that the winner leaves open are
-// searched too. `own`: the job's configuration in that dialect, with other keys that are kept;
-// null: none. Configurations that fit the memory come first. A size that is not round must gain 0.5
-// %, a private variable 1 %. Among those within 0.1 % of the best, the one with the fewest
-// collectives wins.
+// them; missing features are named in the difference. Every key of `Dialect::changes` and every
+// setting of `Dialect::candidates` is searched, alone and two together: from the winner, from
+// `own`, the job's configuration in that dialect (null: none), and from `starts`, such as other
+// schemes. Other keys of `own` are kept. Configurations that fit the memory come first. A size that
+// is not round must gain 0.5 %, a private variable 1 %. Among those within 0.1 % of the best, the
+// one with the fewest collectives wins.
 Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner, const Json& own,
-                    Evaluator& evaluator);
+                    Evaluator& evaluator, const std::vector<Json>& starts = {});
 
 }  // namespace syncline::tune

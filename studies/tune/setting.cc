@@ -4,26 +4,12 @@
 #include "core/collective/library.h"
 #include "formats/dialect/pytorch_apply.h"
 #include "formats/dialect/write.h"
-#include "formats/input/scenario_json.h"
 #include "studies/explain/advice.h"
 
 namespace syncline::tune {
 namespace {
 
 using measure::TrainingChange;
-
-// Returns the keys of a strategy that are not the baseline's, to be pasted into a scenario.
-std::string own_keys(const Strategy& strategy, const Strategy& baseline) {
-  const Json before = input::strategy_json(baseline);
-  const Json own = input::strategy_json(strategy);
-  std::string text;
-  for (const auto& [key, value] : own.items()) {
-    const bool named = key == "name" || key == "about";
-    if (named || (before.contains(key) && before[key] == value)) continue;
-    text += (text.empty() ? "" : ", ") + Json(key).dump() + ": " + dialect::on_one_line(value);
-  }
-  return text;
-}
 
 // Returns the scenario's entries of strategies, by name.
 std::map<std::string, const Json*> written_in(const input::Document& document) {
@@ -68,7 +54,7 @@ std::optional<Settable> SettingWriter::settable(const Strategy& strategy,
   if (const auto own = written_.find(strategy.name); own != written_.end()) {
     if (auto set = set_as_written(strategy, *own->second)) return set;
   }
-  if (dialect_ == nullptr) return Settable{strategy, own_keys(strategy, baseline_), {}};
+  if (dialect_ == nullptr) return Settable{strategy, measure::own_keys(strategy, baseline_), {}};
   if (!config.is_null()) return set_by(*dialect_, strategy, config);
   if (auto set = set_as_said(strategy)) return set;
   if (dialect_->apply_refusal == nullptr) return std::nullopt;

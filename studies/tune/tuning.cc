@@ -68,11 +68,12 @@ Json baseline_config(const input::Document& document, const Scenario& scenario) 
 // Searches a framework's own keys, for a strategy in place of the best that was found.
 class InFramework {
  public:
-  InFramework(const dialect::Dialect& dialect, Json own, const Scenario& scenario,
+  InFramework(const dialect::Dialect& dialect, Json own, const Tuning& tuning,
               const TuneOptions& options, bool asked)
       : dialect_(dialect),
         own_(std::move(own)),
-        scenario_(scenario),
+        scenario_(tuning.scenario),
+        schemes_(tuning.schemes),
         by_file_(options.by_file),
         asked_(asked) {}
 
@@ -81,8 +82,12 @@ class InFramework {
   std::optional<Strategy> in_place_of(const Strategy& best) {
     if (dialect_.suggest == nullptr || by_file_) return std::nullopt;
     Evaluator model(scenario_);
+    std::vector<Json> starts;
+    for (const auto& [scheme, strategy] : schemes_) {
+      if (scheme.dialect == dialect_.name) starts.push_back(scheme.config);
+    }
     try {
-      said_ = best_config(dialect_, best, own_, model);
+      said_ = best_config(dialect_, best, own_, model, starts);
     } catch (const InputError&) {
       return std::nullopt;  // the framework refuses whatever might say it
     }
@@ -97,7 +102,8 @@ class InFramework {
         dialect_.apply_refusal != nullptr &&
         dialect_.apply_refusal(best, scenario_.workload, scenario_.cluster).empty();
     constexpr double kWorthTelling = 1e-3, kWorthOtherWords = 0.01;
-    const bool shorter = said_->step_time < wanted * (1 - kWorthTelling);
+    const bool shorter = said_->step_time < wanted * (1 - kWorthTelling) ||
+                         !measure::memory_of(scenario_, best).fits();
     const bool near = asked_ || said_->step_time < wanted * (1 + kWorthOtherWords);
     const bool in_place = near && (asked_ || !applied) && said_->step_time <= now;
     if (!shorter && !in_place) return std::nullopt;
@@ -115,6 +121,7 @@ class InFramework {
   const dialect::Dialect& dialect_;
   Json own_;
   const Scenario& scenario_;
+  const std::vector<measure::ReadScheme>& schemes_;
   bool by_file_;
   bool asked_;
   std::optional<Emitted> said_;
@@ -193,7 +200,7 @@ void add_remedy(const input::Document& document, std::string_view dialect, Tunin
   const Json entry = entries.at(index(best - scenario.strategies.begin()));
   Alternative& row = tuning.alternatives.emplace_back();
   row.strategy = *best;
-  row.strategy.name = remedy.words_of(best->name);
+  row.strategy.name = row.change = remedy.words_of(best->name);
   row.metrics = model.metrics_of(row.strategy);
   row.memory = measure::memory_of(scenario, row.strategy);
   row.sensitivity = uncertainties.sensitivity(row.strategy);
@@ -268,13 +275,13 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
   const Json config = dialect == own_dialect ? baseline_config(fitted, scenario) : Json();
   std::optional<InFramework> framework;
   TuneOptions searched = options;
-  if (dialect != nullptr) {
-    framework.emplace(*dialect, config, scenario, options, emit != nullptr);
-    searched.in_framework = [&](const Strategy& best) { return framework->in_place_of(best); };
-  }
   // A search that the scenario declares is its own limit, as long as something of it fits.
   if (!options.by_file && (!own || !tuning.shortage.empty())) {
     tuning.schemes = schemes_beside(fitted, scenario, emit);
+  }
+  if (dialect != nullptr) {
+    framework.emplace(*dialect, config, tuning, options, emit != nullptr);
+    searched.in_framework = [&](const Strategy& best) { return framework->in_place_of(best); };
   }
   for (const auto& each : tuning.schemes) searched.schemes.push_back(each.strategy);
   tuning.tuned = tune(scenario, tuning.search, searched);

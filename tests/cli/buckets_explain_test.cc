@@ -53,15 +53,17 @@ TEST(Explain, TellsTrafficOverlapBoundAndAdvice) {
   const std::string text = test::syncline_out({"explain", kScenarios + "overlap_streams.json"});
   EXPECT_TRUE(test::says(text, "(a) one stream", "19 collectives per step: 19 buckets",
                          "everything runs on one stream", "bottleneck", "lower bound",
-                         "(overlap: true)", "changes the training"));
+                         "\"overlap\": true", "changes the training"));
 }
 
 TEST(Explain, AdvisesInTheFrameworksKeys) {
   const auto explained = [](const char* strategy) {
     return test::syncline_out({"explain", kScenarios + "frameworks.json", "--strategy", strategy});
   };
-  EXPECT_TRUE(test::says(explained("pytorch"), "advice       bucket_cap_mb: none (default) -> "));
-  EXPECT_TRUE(test::says(explained("mindspore"), "which cannot be written in mindspore"));
+  EXPECT_TRUE(test::says(explained("pytorch"), "other buckets (bucket_cap_mb: none (default) -> ",
+                         "\n    bucket_cap_mb: none (default) -> "));
+  EXPECT_TRUE(
+      test::says(explained("mindspore"), "\n    cannot be written in mindspore, in a scenario \""));
 }
 
 // What other jobs leave of a fabric's links is what `run` has: the same steps.

@@ -108,7 +108,7 @@ TEST(HtmlPage, ExplanationsBeginWithAVerdict) {
   }
   measure::Advice advice;
   advice.change = "bucket_cap_mb: 25 -> 80";
-  advice.gain_percent = 12.34;
+  advice.speedup = 1 / (1 - 0.1234);
   advice.training = measure::TrainingChange::kRounded;
   explanation.strategies[1].advice = {advice};
   const std::string verdict =
@@ -118,7 +118,7 @@ TEST(HtmlPage, ExplanationsBeginWithAVerdict) {
   EXPECT_EQ(lead_of(answer_of(explanation)), (std::vector<std::string>{verdict}));
   measure::Advice same = advice;
   same.training = measure::TrainingChange::kSame;
-  same.gain_percent = 3;
+  same.speedup = 1 / (1 - 0.03);
   explanation.strategies[1].advice.push_back(same);
   EXPECT_TRUE(test::says(lead_of(answer_of(explanation)).front(),
                          "The best change with the same training makes it 3.0 % shorter: bucket"));

@@ -348,7 +348,7 @@ TEST(MemoryText, StrategiesThatDoNotFitComeFirst) {
   const tune::Tuning tuning = tune::tune_document(document, {}, "", nullptr);
   const std::string tuned = text_page(answer_of(tuning).page());
   EXPECT_TRUE(test::says(tuned, "Does not fit: " + why + "."));
-  EXPECT_TRUE(test::says(tuned, "' is the best found that fits", "not resharded: in fsdp: "));
+  EXPECT_TRUE(test::says(tuned, "' is the best found that fits", "in fsdp: "));
   EXPECT_EQ(answer_of(tuning).json().at("does_not_fit"), json_of(report).at("does_not_fit"));
   test::write_text(test::scratch().path("m.json"), kScenario);
   const std::string checked = test::say({"check", test::scratch().path("m.json")}).out;

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "formats/input/document.h"
+#include "reports/chart/markup.h"
+#include "reports/decisions.h"
 #include "reports/tune_figures.h"
 #include "studies/rows/memory.h"
 #include "studies/tune/alternatives.h"
@@ -98,15 +100,45 @@ TEST(Alternatives, FollowTheBestThatTrainsTheSame) {
   }
 }
 
-// On a screen of 80 columns what a row gains and costs stays; the interval of its step leaves.
+// On a screen of 80 columns what a row gains and costs stays; its step time leaves.
 TEST(Alternatives, StayWholeOnANarrowScreen) {
   tune::Tuning tuning = tuned("");
   const std::string table = plain_grid(grid_of(alternatives_of(tuning)), {.width = 80});
-  EXPECT_TRUE(test::says(table, "speedup", "of speedup", "training", "accuracy", "unknown"));
-  EXPECT_TRUE(test::lacks(table, " GB"));
+  EXPECT_TRUE(test::says(table, "gain", "of gain", "decided", "per GPU", "training",
+                         "\n    how to set it", "faster", " GB  rounded",
+                         "\n    \"compression\": "));
+  EXPECT_TRUE(test::says(table, "Left out at 80 columns: step time; 80 % interval.\n"));
   tuning.alternatives.back().memory.available = 1e6;
   const std::string full = plain_grid(grid_of(alternatives_of(tuning)), {.width = 80});
   EXPECT_TRUE(test::says(full, " of 0.001 GB"));
+  // Little room: jobs hold more than is counted.
+  measure::Memory& narrow = tuning.alternatives.back().memory;
+  narrow.available = narrow.total() * 1.01;
+  EXPECT_TRUE(narrow.fits() && narrow.may_not_fit());
+  const std::string tight = plain_grid(grid_of(alternatives_of(tuning)), {.width = 80});
+  EXPECT_TRUE(test::says(tight, " GB?"));
+}
+
+// Every form of an answer has the same rows, and what `explain` advises has the same columns.
+TEST(Decisions, HaveTheSameRowsInEveryForm) {
+  const tune::Tuning tuning = tuned("");
+  const Answer answer = answer_of(tuning);
+  const std::string page = html_page(answer, "1.2.3");
+  const Json rows = answer.json().at("alternatives");
+  ASSERT_EQ(rows.size(), tuning.alternatives.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const tune::Alternative& row = tuning.alternatives[i];
+    EXPECT_EQ(rows[i].at("change"), row.strategy.name);
+    EXPECT_EQ(rows[i].at("training"), measure::word_of(row.training));
+    EXPECT_EQ(rows[i].at("memory_bytes").at("total"), exact(row.memory.total()));
+    EXPECT_TRUE(test::says(page, chart::escape(row.strategy.name), chart::escape(row.set_with)));
+    if (i == 0) continue;
+    EXPECT_EQ(rows[i].at("decided"), decided_word(row.gain));
+    EXPECT_EQ(rows[i].at("set_with"), row.set_with);
+  }
+  EXPECT_EQ(decided_word({1.01, 1.2}), "faster");
+  EXPECT_EQ(decided_word({0.9, 1.2}), "open");
+  EXPECT_EQ(decided_word({0.8, 0.99}), "slower");
 }
 
 // A baseline that does not fit is nothing to stay with.

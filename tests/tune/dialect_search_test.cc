@@ -3,14 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "core/base/random.h"
 #include "core/executor.h"
 #include "core/metrics.h"
 #include "formats/input/document.h"
 #include "studies/tune/thresholds.h"
+#include "studies/tune/tuning.h"
 #include "studies/tune/verdicts.h"
 #include "tests/support/full_scenario.h"
 
@@ -34,6 +38,113 @@ std::vector<Json> every_size(const Strategy&, const Workload&, const Cluster&,
     configs.push_back({{"bucket", size}});
   }
   return configs;
+}
+
+// A few gradients on 8 nodes of a number of GPUs: start-up times weigh like bytes.
+input::Document few_gradients(const std::string& dialect, const Json& config, int gpus,
+                              const std::vector<std::pair<std::int64_t, double>>& gradients) {
+  Json root = Json::parse(R"({"name": "few", "workload": {"name": "w", "forward_ms": 6},
+      "cluster": {"name": "c", "nodes": 8, "device": "v100-sxm-32gb",
+                  "intra": {"latency_us": 5, "bandwidth_gbps": 600},
+                  "inter": {"latency_us": 50, "bandwidth_gbps": 100}}})");
+  for (const auto& [elements, backward_us] : gradients) {
+    Json& tensors = root["workload"]["tensors"];
+    tensors.push_back({{"name", "layers." + std::to_string(tensors.size()) + ".weight"},
+                       {"shape", {elements}},
+                       {"backward_us", backward_us}});
+  }
+  root["cluster"]["gpus_per_node"] = gpus;
+  root["strategies"].push_back({{"name", "own"}, {"dialect", dialect}, {"config", config}});
+  return input::document_from_text("few.json", root.dump());
+}
+
+// Expects that what `tune --emit` writes is within 0.5 % of the best of these configurations.
+void expect_little_regret(const input::Document& document, const std::vector<Json>& grid) {
+  const std::string name = document.root["strategies"][0]["dialect"];
+  const dialect::Dialect& dialect = *dialect::find_dialect(name);
+  const Tuning tuning = tune_document(document, {}, "", &dialect);
+  Evaluator model(tuning.scenario);
+  double least = 1e300;
+  Json best;
+  for (const Json& config : grid) {
+    const Strategy strategy =
+        dialect::reading_of(dialect, config, tuning.scenario.workload, tuning.scenario.cluster)
+            .strategy;
+    const double step = model.step_time(strategy);
+    if (step < least) best = config;
+    least = std::min(least, step);
+  }
+  ASSERT_TRUE(tuning.emitted);
+  EXPECT_LE(tuning.emitted->step_time, least * 1.005)
+      << name << " " << best << " over " << tuning.emitted->config;
+}
+
+const std::vector<std::pair<std::int64_t, double>> kFewGradients{
+    {309530, 159.6}, {404296, 524}, {103401, 1326.6}, {341322, 236.9}};
+
+// A whole job's own keys are no part of a candidate that leaves them out.
+TEST(Regret, PaddlesSizesAndCommunicatorsAreSearchedTogether) {
+  std::vector<Json> grid;
+  for (int size = 1; size < 80; ++size) {
+    for (const int count : {1, 2, 3, 4}) {
+      grid.push_back({{"fuse_grad_size_in_MB", size},
+                      {"nccl_comm_num", count},
+                      {"sync_nccl_allreduce", count == 1}});
+    }
+  }
+  expect_little_regret(
+      few_gradients(
+          "paddle", {{"fuse_all_reduce_ops", false}, {"nccl_comm_num", 1}}, 2,
+          {{145554, 241}, {3190109, 1884}, {45048, 2901.7}, {6693236, 300.7}, {8930579, 35.2}}),
+      grid);
+}
+
+TEST(Regret, MindSporesEndsAreMoved) {
+  std::vector<Json> grid;
+  for (unsigned ends = 0; ends < 8; ++ends) {
+    Json list = Json::array();
+    for (unsigned end = 0; end < 3; ++end) {
+      if (((ends >> end) & 1U) != 0) list.push_back(end);
+    }
+    list.push_back(3);
+    grid.push_back({{"parallel_mode", "data_parallel"},
+                    {"comm_fusion", {{"allreduce", {{"mode", "index"}, {"config", list}}}}}});
+  }
+  expect_little_regret(
+      few_gradients("mindspore", {{"parallel_mode", "data_parallel"}}, 1, kFewGradients), grid);
+}
+
+TEST(Regret, MegatronsFlagsAreSearchedWithSizes) {
+  std::vector<Json> grid{{{"use-distributed-optimizer", true}}, Json::object()};
+  for (const std::int64_t size : {1, 103401, 341322, 444723, 507697, 749019, 1158549}) {
+    for (const bool sharded : {false, true}) {
+      grid.push_back({{"overlap-grad-reduce", true},
+                      {"ddp-bucket-size", size},
+                      {"use-distributed-optimizer", sharded},
+                      {"overlap-param-gather", sharded}});
+    }
+  }
+  for (const bool sharded : {false, true}) {
+    expect_little_regret(
+        few_gradients("megatron", {{"use-distributed-optimizer", sharded}}, 2, kFewGradients),
+        grid);
+  }
+}
+
+// Stages and sizes together: no stage is best with another one's buckets.
+TEST(Regret, DeepSpeedsStagesAreSearchedWithSizes) {
+  std::vector<Json> grid;
+  for (const int stage : {0, 1, 2, 3}) {
+    for (const std::int64_t size : {1, 103401, 341322, 444723, 507697, 749019, 1158549}) {
+      for (const bool overlap : {false, true}) {
+        grid.push_back(
+            {{"zero_optimization",
+              {{"stage", stage}, {"overlap_comm", overlap}, {"reduce_bucket_size", size}}}});
+      }
+    }
+  }
+  expect_little_regret(
+      few_gradients("deepspeed", {{"zero_optimization", {{"stage", 0}}}}, 8, kFewGradients), grid);
 }
 
 // FSDP as it comes takes no unit of two formats; the others are compared all the same.

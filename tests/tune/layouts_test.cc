@@ -277,9 +277,14 @@ TEST(Layouts, MicroBatchesAndRecomputationAreSearchedToo) {
   EXPECT_NE(best.recompute, "full");
   EXPECT_TRUE(best.words().ends_with("recompute " + best.recompute)) << best.words();
   ASSERT_FALSE(found.changes.empty());
-  for (const SingleChange& change : found.changes) {
-    ASSERT_TRUE(change.alone) << change.words;
-    EXPECT_GE(change.alone->metrics.step_time, best.metrics.step_time * (1 - 1e-9));
+  EXPECT_EQ(found.changes.at(0).speedup, 1);
+  EXPECT_EQ(found.changes.at(1).metrics.step_time, best.metrics.step_time);
+  for (const measure::Advice& change : found.changes) {
+    ASSERT_GT(change.metrics.step_time, 0) << change.change;
+    EXPECT_GE(change.metrics.step_time, best.metrics.step_time * (1 - 1e-9));
+    EXPECT_LE(change.gain.low, change.speedup * (1 + 1e-9)) << change.change;
+    EXPECT_GE(change.gain.high, change.speedup * (1 - 1e-9)) << change.change;
+    EXPECT_NE(change.set_with.empty(), &change != found.changes.data()) << change.change;
   }
 }
 

@@ -133,7 +133,7 @@ TEST(Schemes, AdviceFits) {
     }
     if (gigabytes > 12) continue;
     ASSERT_FALSE(explanation.strategies.front().advice.empty());
-    EXPECT_TRUE(test::contains(explanation.strategies.front().advice.front().change, "in fsdp"));
+    EXPECT_TRUE(test::contains(explanation.strategies.front().advice.front().set_with, "in fsdp"));
   }
 }
 
