@@ -16,6 +16,7 @@
 #include "formats/text/digits.h"
 #include "imports/format.h"
 #include "imports/frameworks/settings.h"
+#include "imports/models/families.h"
 #include "studies/rows/fitting.h"
 #include "studies/study/study_calibration.h"
 
@@ -56,9 +57,15 @@ Json workload_of(const std::string& model, bool tensors, std::vector<std::string
   for (const auto& known : operators::architectures()) {
     if (!known.shaped) names.emplace_back(known.name);
   }
+  for (const auto& [known, config] : models::named_configs()) names.push_back(known);
   const std::string name = file ? model : same_name(model, names).value_or(model);
   const operators::Architecture* row = operators::find_architecture(name);
   if (row != nullptr && !row->shaped && !tensors) return named_workload(*row);
+  if (const std::string* known = file ? nullptr : models::find_named(model); known != nullptr) {
+    Observed named = models::workload_of_config(models::named_configs().at(*known), model, *known);
+    if (!named.workload->contains("operators")) assumed = named.warnings;
+    return *std::move(named.workload);
+  }
   if (!file) {
     // As Hugging Face names it: organisation/model.
     const std::size_t slash = model.rfind('/');
@@ -183,8 +190,10 @@ void scale_tensors(Json& workload, double factor) {
   }
 }
 
-// Scales a workload of tensors: FLOPs are linear in the tokens, formats are the file's.
-void choose_tensors(Json& workload, const InitOptions& options, std::vector<std::string>& assumed) {
+// Scales a workload of tensors: FLOPs are linear in the tokens, formats are the file's. Under
+// `autocast` parameters and gradients are in fp32, and products in the format of the options.
+void choose_tensors(Json& workload, const InitOptions& options, bool autocast,
+                    std::vector<std::string>& assumed) {
   if (options.sequence) {
     scale_tensors(workload, static_cast<double>(*options.sequence) / models::kTokens);
   }
@@ -192,7 +201,9 @@ void choose_tensors(Json& workload, const InitOptions& options, std::vector<std:
     const std::string kept = options.dtype == "tf32"  ? "fp32"
                              : options.dtype == "fp8" ? "bf16"
                                                       : options.dtype;
-    for (Json& tensor : workload["tensors"]) tensor["dtype"] = kept;
+    const bool mixed = autocast && kept != "fp32";
+    for (Json& tensor : workload["tensors"]) tensor["dtype"] = mixed ? "fp32" : kept;
+    if (mixed) workload["product_dtype"] = kept;
   } else {
     assumed.push_back("products, parameters and gradients in " +
                       workload["tensors"].front().value("dtype", "fp32") +
@@ -358,7 +369,7 @@ Json job_of(const InitOptions& options, const std::optional<Settings>& settings,
     Json facts = settings->workload;
     if (!alone) {
       // The model is the one that was named; its products and samples are the settings'.
-      for (const char* key : {"name", "source", "operators"}) facts.erase(key);
+      for (const char* key : {"name", "source", "operators", "batch"}) facts.erase(key);
     }
     workload.merge_patch(facts);
   }
@@ -738,6 +749,32 @@ Json strategies_asked(const InitOptions& options, const std::optional<Settings>&
   return strategies_for(device, workload.value("micro_batches", std::int64_t{1}) > 1);
 }
 
+// Returns the workload of the settings' adapters, and says what they are.
+Json adapted(const Json& workload, const Json& said, const std::string& dtype,
+             std::vector<std::string>& assumed) {
+  const models::Adapters adapters{
+      said.at("rank").get<std::int64_t>(), said.at("targets").get<std::vector<std::string>>(),
+      said.at("trained").get<std::vector<std::string>>(), said.at("bits").get<int>()};
+  const std::string kept = dtype == "fp8" ? "bf16" : dtype == "tf32" ? "fp32" : dtype;
+  Json job = models::with_adapters(workload, adapters, kept);
+  double trained = 0;
+  for (const Json& tensor : job["tensors"]) {
+    double elements = 1;
+    for (const Json& extent : tensor["shape"]) elements *= extent.get<double>();
+    trained += elements;
+  }
+  std::string text = "LoRA of rank " + std::to_string(adapters.rank) + " at ";
+  for (const std::string& target : adapters.targets) text += target + ", ";
+  if (adapters.targets.empty()) text += "all products but the head, ";
+  text += std::to_string(static_cast<std::int64_t>(trained)) +
+          " parameters trained and sent; the others frozen in " +
+          (adapters.bits > 0 ? std::to_string(adapters.bits) + " bits, unpacked at no cost" : kept);
+  assumed.push_back(text);
+  assumed.emplace_back(
+      "FLOPs of the weights' products, without attention's own, and no activations in memory");
+  return job;
+}
+
 // Returns the model and the job; guesses are added to `assumed`.
 Json workload_asked(InitOptions& options, std::optional<Settings>& settings,
                     const KnownDevice& device, std::int64_t ranks,
@@ -747,12 +784,18 @@ Json workload_asked(InitOptions& options, std::optional<Settings>& settings,
   // Facts of the settings are not guessed.
   if (settings) take_facts(*settings, options);
   if (settings && settings->compiled) options.compiled = true;
+  const bool listed = !workload.contains("operators");
+  const bool adapters = settings && settings->adapters.is_object();
+  if (settings && (listed || adapters) && options.dtype.empty()) {
+    options.dtype = device.bf16 ? "bf16" : "fp16";
+  }
+  if (adapters) workload = adapted(workload, settings->adapters, options.dtype, assumed);
   if (workload.contains("operators")) {
     choose_sizes(workload, options, assumed);
     choose_dtype(workload["operators"], options, device, settings || cut_job(workload), assumed);
     if (settings && settings->autocast) workload["operators"]["autocast"] = true;
   } else {
-    choose_tensors(workload, options, assumed);
+    choose_tensors(workload, options, settings && settings->autocast, assumed);
   }
   const bool in_cut = settings || cut_job(workload);
   choose_modules(workload, options, in_cut && !options.zero, assumed);

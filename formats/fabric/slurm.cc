@@ -194,14 +194,18 @@ class SlurmReader {
   void add(const Line& line) {
     if (line.names.empty()) return;
     if (line.block) blocks_.push_back(line.names.front());
+    if (joins_spine(line)) return;
     const int here = number_of(line.names.front());
     if (!defined_.insert(here).second) {
       throw InputError((line.block ? "block " : "switch ") + line.names.front() +
                        " is defined twice");
     }
+    if (!line.switches.empty()) spines_.emplace(line.switches, here);
     for (const std::string& below : line.switches) {
       Switch& lower = out_.switches[at(number_of(below))];
-      if (lower.inside >= 0) throw InputError("switch " + below + " is below two switches");
+      if (lower.inside >= 0 && lower.inside != here) {
+        throw InputError("switch " + below + " is below two switches, which differ in others");
+      }
       lower.inside = here;
     }
     for (const std::string& node : line.nodes) {
@@ -238,6 +242,16 @@ class SlurmReader {
   }
 
  private:
+  // Returns true for a further spine above the same switches: it shares their uplinks, so all of
+  // them count as one.
+  bool joins_spine(const Line& line) {
+    const auto first = spines_.find(line.switches);
+    const std::string& name = line.names.front();
+    if (first == spines_.end() || known_.contains(name)) return false;
+    known_.emplace(name, first->second);
+    return true;
+  }
+
   // Numbers switches as they are met.
   int number_of(const std::string& name) {
     const auto [it, fresh] = known_.try_emplace(name, static_cast<int>(out_.switches.size()));
@@ -247,9 +261,10 @@ class SlurmReader {
   }
 
   Topology out_;
-  std::map<std::string, int> known_;  // switches by name
-  std::map<std::string, int> seen_;   // nodes
-  std::set<int> defined_;             // switches with a line of their own
+  std::map<std::string, int> known_;                // switches by name
+  std::map<std::string, int> seen_;                 // nodes
+  std::set<int> defined_;                           // switches with a line of their own
+  std::map<std::vector<std::string>, int> spines_;  // switches by those below them
   std::vector<std::string> blocks_;
 };
 

@@ -22,9 +22,9 @@ constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
 constexpr std::size_t kMaxTensors = 1000000;
 constexpr std::int64_t kMaxMicroBatches = 4096;
 
-DType dtype_of(Reader& reader, DType fallback) {
+DType dtype_of(Reader& reader, DType fallback, const char* key = "dtype") {
   const std::string word =
-      reader.word_or("dtype", to_string(fallback), {"fp32", "fp16", "bf16", "fp64"});
+      reader.word_or(key, to_string(fallback), {"fp32", "fp16", "bf16", "fp64"});
   if (word == "fp16") return DType::kFp16;
   if (word == "bf16") return DType::kBf16;
   if (word == "fp64") return DType::kFp64;
@@ -52,6 +52,7 @@ Tensor read_shape(Reader& reader, DType fallback) {
 }
 
 struct TensorWork {
+  DType products = DType::kFp32;
   bool has_wait = false;
   bool has_forward = false;
   double backward_flops = 0;
@@ -69,6 +70,12 @@ void require_all(Reader& reader, const std::string& keys, std::size_t given, std
 Seconds time_of(double flops, DType dtype, const Device& device) {
   const double rate = device.product_flops(dtype);
   return flops / (rate == device.flops ? rate : rate * hardware::kWholeModel);
+}
+
+void set_products(Reader& reader, const Workload& workload, std::vector<TensorWork>& work) {
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    work[i].products = dtype_of(reader, workload.tensors[i].dtype, "product_dtype");
+  }
 }
 
 // Sets the backward waits by the most direct of three sources: measured waits, a total divided by
@@ -97,7 +104,7 @@ void evaluate_backward(Reader& reader, Workload& workload, const std::vector<Ten
   if (!has_total) {
     for (std::size_t i = 0; i < work.size(); ++i) {
       auto& tensor = workload.tensors[i];
-      tensor.backward = time_of(work[i].backward_flops, tensor.dtype, device);
+      tensor.backward = time_of(work[i].backward_flops, work[i].products, device);
     }
     return;
   }
@@ -122,7 +129,7 @@ void evaluate_forward(Reader& reader, Workload& workload, const std::vector<Tens
   for (const auto& tensor : workload.tensors) workload.forward += tensor.forward;
   if (workload.forward > 0 || device.flops == 0) return;
   for (std::size_t i = 0; i < work.size(); ++i) {
-    workload.forward += time_of(work[i].forward_flops, workload.tensors[i].dtype, device);
+    workload.forward += time_of(work[i].forward_flops, work[i].products, device);
   }
 }
 
@@ -325,6 +332,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
     name_as_generated(reader, workload);
   }
   work.resize(workload.tensors.size());
+  set_products(reader, workload, work);
   evaluate_backward(reader, workload, work, device);
   evaluate_forward(reader, workload, work, device);
   if (!workload.operators.empty()) {

@@ -184,7 +184,7 @@ Command command_of(const launch::CapturedLaunch& launch) {
   const std::vector<std::string> words = taken_apart(launch.words);
   std::size_t begin = 0;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const bool module = i > 0 && words[i - 1] == "-m" &&
+    const bool module = i > 0 && (words[i - 1] == "-m" || words[i - 1] == "--module") &&
                         !words[i].starts_with("torch.distributed.") && words[i] != "deepspeed";
     if (!words[i].ends_with(".py") && !module) continue;
     command.script = words[i];
@@ -198,6 +198,11 @@ Command command_of(const launch::CapturedLaunch& launch) {
   const auto script = words.begin() + static_cast<std::ptrdiff_t>(begin);
   if (begin > 0) command.ahead = flags_in({words.begin(), script - 1});
   command.flags = flags_in({script, words.end()});
+  // The one short flag that says much, in torchvision's and timm's scripts.
+  const auto batch = std::find(script, words.end(), "-b");
+  if (batch != words.end() && batch + 1 != words.end() && !command.flags.contains("batch-size")) {
+    command.flags["batch-size"] = number_or_text(*(batch + 1));
+  }
   for (auto word = script; word != words.end(); ++word) {
     if (is_override(*word)) command.overrides.push_back(*word);
   }

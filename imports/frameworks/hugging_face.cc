@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 #include "catalogue/architectures/architecture.h"
@@ -15,6 +16,7 @@
 #include "formats/text/visible.h"
 #include "imports/frameworks/keys.h"
 #include "imports/frameworks/settings.h"
+#include "imports/models/families.h"
 
 namespace syncline::job::frameworks {
 namespace {
@@ -22,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Names of other trainers for the same thing.
-constexpr std::array<std::pair<const char*, const char*>, 15> kOtherNames{
+constexpr std::array<std::pair<const char*, const char*>, 16> kOtherNames{
     {{"base_model", "model_name_or_path"},
      {"model", "model_name_or_path"},
      {"model_id_or_path", "model_name_or_path"},
@@ -37,6 +39,7 @@ constexpr std::array<std::pair<const char*, const char*>, 15> kOtherNames{
      {"block_size", "max_length"},
      {"tuner_type", "finetuning_type"},
      {"train_type", "finetuning_type"},
+     {"sft_type", "finetuning_type"},
      {"adapter", "finetuning_type"}}};
 
 // Sets the defaults of other trainers: LLaMA-Factory (0.9.5, hparams/) and
@@ -45,7 +48,7 @@ constexpr std::array<std::pair<const char*, const char*>, 15> kOtherNames{
 void take_other_defaults(const std::string& file, Json& all) {
   const Keys own{all, file};
   const bool factory = has_value(all, "stage") && has_any(all, {"template", "cutoff_len"});
-  const bool swift = has_any(all, {"tuner_type", "train_type"});
+  const bool swift = has_any(all, {"tuner_type", "train_type", "sft_type"});
   const bool sharded =
       has_value(all, "base_model") && has_value(all, "fsdp_config") && !has_value(all, "fsdp");
   const bool again =
@@ -53,6 +56,33 @@ void take_other_defaults(const std::string& file, Json& all) {
   if (factory || swift) all["gradient_checkpointing"] = again;
   if (factory && !has_value(all, "finetuning_type")) all["finetuning_type"] = "lora";
   if (sharded) all["fsdp"] = true;
+  if (has_any(all, {"bf16", "fp16"})) return;
+  // ms-swift trains in the format that it loads a model in, axolotl in bf16 where there is one.
+  if (swift && lower(own.word("torch_dtype", own.word("dtype"))) == "float16") {
+    all["fp16"] = true;
+  } else if (swift && own.word("torch_dtype") == "bfloat16") {
+    all["bf16"] = true;
+  } else if (swift || has_value(all, "base_model")) {
+    all["bf16"] = "auto";
+  }
+  if (has_value(all, "sft_type") && has_value(all, "batch_size")) {
+    all["per_device_train_batch_size"] = all["batch_size"];
+  }
+}
+
+// Refuses to train by preferences or rewards: other models and generation take a part of the step.
+void refuse_preferences(const Keys& arguments) {
+  const Json& all = arguments.all;
+  const std::string stage = lower(arguments.word("stage", "sft"));
+  std::string key = stage == "sft" || stage == "pt" ? "" : "stage";
+  for (const char* one : {"rl", "rlhf_type", "num_generations", "max_completion_length",
+                          "reward_funcs", "reward_model", "ref_model", "max_prompt_length"}) {
+    if (has_value(all, one)) key = one;
+  }
+  if (key.empty()) return;
+  fail(arguments.file, key,
+       "trains by preferences or rewards, where reference models, pairs of answers or generation "
+       "take a part of the step that is not modelled: `syncline record` observes the job");
 }
 
 Json renamed(const Json& arguments, const std::string& file) {
@@ -64,64 +94,181 @@ Json renamed(const Json& arguments, const std::string& file) {
   return all;
 }
 
-// Refuses adapters: their gradients alone travel, which is another workload.
-void refuse_adapters(const Keys& arguments) {
-  const std::string kind = lower(arguments.word("finetuning_type"));
-  const bool adapters = kind == "lora" || kind == "qlora" || kind == "oft" || kind == "dora";
-  if (adapters || kind == "freeze" || arguments.on("use_peft") || arguments.on("use_lora")) {
-    std::string key;
-    for (const char* one :
-         {"use_lora", "use_peft", "finetuning_type", "tuner_type", "train_type", "adapter"}) {
-      if (has_value(arguments.all, one)) key = one;
+// Returns the words of a list, or of a text with commas or blanks between them.
+std::vector<std::string> words_in(const Json& value) {
+  std::vector<std::string> words;
+  if (value.is_array()) {
+    for (const Json& one : value) {
+      if (one.is_string()) words.push_back(one.get<std::string>());
     }
-    fail(arguments.file, key,
-         "trains a few parameters and keeps the others frozen, which these settings do not tell: "
-         "give the model's parameters by --tensors in place of them");
+    return words;
   }
-  for (const char* key : {"load_in_4bit", "load_in_8bit", "quantization_bit", "quant_bits"}) {
-    if (!has_value(arguments.all, key) || arguments.all[key] == false) continue;
-    fail(arguments.file, key,
-         "trains a quantised model, which these settings do not tell: give the model's parameters "
-         "by --tensors in place of them");
+  std::string word;
+  for (const char letter : value.is_string() ? value.get<std::string>() + " " : "") {
+    if (letter != ' ' && letter != ',') {
+      word += letter;
+    } else if (!word.empty()) {
+      words.push_back(std::exchange(word, {}));
+    }
+  }
+  return words;
+}
+
+// Returns the first of some keys that has a value; null: none has.
+Json first_of(const Json& all, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    if (has_value(all, key)) return all[key];
+  }
+  return nullptr;
+}
+
+// Returns the bits of a quantised model's weights; 0: it is none.
+int bits_of(const Keys& arguments) {
+  if (arguments.on("load_in_4bit")) return 4;
+  if (arguments.on("load_in_8bit")) return 8;
+  const std::int64_t bits = arguments.size("quantization_bit", arguments.size("quant_bits", 16));
+  return bits == 4 || bits == 8 ? static_cast<int>(bits) : 0;
+}
+
+// Returns the modules that adapters are at; empty: all products. LLaMA-Factory and ms-swift take
+// all by default, peft queries and values of most models.
+std::vector<std::string> targets_of(const Keys& arguments, bool all_by_default,
+                                    std::vector<std::string>& assumed) {
+  const Json given =
+      first_of(arguments.all, {"lora_target_modules", "lora_target", "target_modules"});
+  const std::vector<std::string> words = words_in(given);
+  if (arguments.on("lora_target_linear")) return {};
+  if (words.empty()) {
+    if (all_by_default) return {};
+    assumed.emplace_back("adapters at q_proj and v_proj, as peft has them by default");
+    return {"q_proj", "v_proj"};
+  }
+  for (const std::string& word : words) {
+    if (word == "all" || word == "all-linear" || word == "all_linear") return {};
+    if (word.find_first_of("*|()\\[^$") != word.npos) {
+      fail(arguments.file, "lora_target_modules",
+           "found the pattern '" + shorten_text(visible(word), 60) +
+               "', expected the modules' names, such as q_proj");
+    }
+  }
+  return words;
+}
+
+// Reads LoRA: its gradients alone travel. Refuses other ways to train a part of a model.
+void take_adapters(const Keys& arguments, Settings& settings) {
+  const Json& all = arguments.all;
+  const std::string kind = lower(arguments.word("finetuning_type"));
+  const bool peft = arguments.on("use_peft") || arguments.on("use_lora");
+  const bool lora = kind == "lora" || kind == "qlora" || (peft && kind.empty());
+  const bool whole = kind.empty() || kind == "full";
+  const int bits = bits_of(arguments);
+  std::string key;
+  for (const char* one : {"use_dora", "peft_use_dora", "lora_use_dora", "layers_to_transform",
+                          "peft_layers_to_transform", "lora_layers_to_transform", "lora_on_cpu"}) {
+    if (has_value(all, one) && all[one] != false && all[one] != "false") key = one;
+  }
+  if (!lora && !whole) key = "finetuning_type";
+  if (lora || !whole) {
+    if (!key.empty()) {
+      fail(arguments.file, key,
+           "trains a part of the model in a way that is not modelled, as LoRA at whole modules is: "
+           "give the model's parameters by --tensors in place of these settings");
+    }
+    const bool factory = has_any(all, {"stage", "template"});
+    const bool swift = has_any(all, {"tuner_type", "train_type", "sft_type"});
+    const bool axolotl = has_value(all, "base_model");
+    const std::int64_t usual = factory || swift || axolotl ? 8 : 16;  // 16: trl 1.16
+    const Json given = first_of(all, {"lora_rank", "lora_r"});
+    const std::int64_t rank = arguments.size("lora_rank", arguments.size("lora_r", usual));
+    if (given.is_null()) {
+      settings.assumed.push_back("adapters of rank " + std::to_string(rank) +
+                                 ", as these settings do not say it (lora_r)");
+    }
+    settings.adapters = {
+        {"rank", rank},
+        {"targets", targets_of(arguments, factory || swift, settings.assumed)},
+        {"trained",
+         words_in(first_of(all, {"lora_modules_to_save", "modules_to_save", "additional_target"}))},
+        {"bits", bits}};
+    const Json zero = section_of(settings.strategy["config"], "zero_optimization");
+    if (settings.strategy["dialect"] == "fsdp" || zero.value("stage", 0) == 3) {
+      fail(arguments.file, "adapters",
+           "under FSDP or ZeRO stage 3, which also shard and gather what is frozen, are not "
+           "modelled: DDP and stages 1 and 2 are");
+    }
+  } else if (bits > 0) {
+    fail(arguments.file, "quantization",
+         "trains a quantised model, but not by adapters: give the model's parameters by --tensors "
+         "in place of these settings");
   }
 }
 
-// Returns the letters and digits of a model's name, without its version and its kind of tuning.
-std::string plain_name(std::string name) {
-  name = lower(name.substr(name.rfind('/') + 1));
-  const std::size_t version = name.rfind("-v");
-  if (version != name.npos && version + 2 < name.size() && std::isdigit(name[version + 2]) != 0) {
-    name.resize(version);
-  }
-  for (const char* end : {"-instruct", "-chat", "-base", "-hf", "-it"}) {
-    if (name.ends_with(end)) name.resize(name.size() - std::string_view(end).size());
-  }
+// Returns a model's name as its maker writes it, then without its kind of tuning and its version,
+// all of it in letters and digits.
+std::vector<std::string> names_of(const std::string& path) {
+  std::string name = lower(path.substr(path.rfind('/') + 1));
+  // ModelScope's folders have three underscores for a point.
+  for (auto at = name.find("___"); at != name.npos; at = name.find("___")) name.replace(at, 3, ".");
   if (name.starts_with("meta-")) name.erase(0, 5);
-  std::erase_if(name, [](unsigned char letter) { return std::isalnum(letter) == 0; });
-  return name;
+  std::vector<std::string> names{models::plain_name(name)};
+  const std::size_t version = name.rfind("-v");
+  const bool versioned =
+      version != name.npos && version + 2 < name.size() && std::isdigit(name[version + 2]) != 0;
+  const std::string ending = versioned ? name.substr(version) : "";
+  if (versioned) name.resize(version);
+  for (const char* end :
+       {"-2407", "-2507", "-hf", "-instruct", "-chat", "-base", "-it", "-uncased"}) {
+    if (!name.ends_with(end)) continue;
+    name.resize(name.size() - std::string_view(end).size());
+    if (versioned) names.push_back(models::plain_name(name + ending));
+    names.push_back(models::plain_name(name));
+  }
+  names.push_back(models::plain_name(name));
+  return names;
 }
 
 // Models of the same sizes as a row of another name.
-constexpr std::array<std::pair<const char*, const char*>, 5> kSameSizes{
+constexpr std::array<std::pair<const char*, const char*>, 21> kSameSizes{
     {{"llama318b", "llama38b"},
      {"llama3170b", "llama370b"},
      {"llama3370b", "llama370b"},
+     {"deepseekr1distillllama8b", "llama38b"},
+     {"deepseekr1distillllama70b", "llama370b"},
+     {"deepseekr1distillqwen14b", "qwen2514b"},
+     {"deepseekr1distillqwen32b", "qwen2532b"},
+     {"llama7b", "llama27b"},
      {"qwen257b", "qwen27b"},
-     {"gpt2", "gpt2small"}}};
+     {"qwen25math7b", "qwen27b"},
+     {"qwen25coder7b", "qwen27b"},
+     {"qwen25math15b", "qwen2515b"},
+     {"qwen25coder05b", "qwen2505b"},
+     {"qwen25coder15b", "qwen2515b"},
+     {"qwen25coder3b", "qwen253b"},
+     {"qwen25coder14b", "qwen2514b"},
+     {"qwen25coder32b", "qwen2532b"},
+     {"gpt2", "gpt2small"},
+     {"mistralnemo", "mistralnemo12b"},
+     {"vicuna7b", "llama27b"},
+     {"vicuna13b", "llama213b"}}};
 
 }  // namespace
 
 void take_model_named(const std::string& name, Settings& settings) {
-  std::string plain = plain_name(name);
-  for (const auto& [other, same] : kSameSizes) {
-    if (plain == other) plain = same;
-  }
-  for (const operators::Architecture& row : operators::architectures()) {
-    if (plain_name(std::string(row.name)) != plain) continue;
-    settings.workload["operators"]["architecture"] = row.name;
-    settings.workload["name"] = row.name;
-    settings.workload["source"] = "generated: " + std::string(row.summary);
-    return;
+  for (std::string plain : names_of(name)) {
+    for (const auto& [other, same] : kSameSizes) {
+      if (plain == other) plain = same;
+    }
+    if (const std::string* known = models::find_named(plain); known != nullptr) {
+      settings.model = *known;
+      return;
+    }
+    for (const operators::Architecture& row : operators::architectures()) {
+      if (row.shaped || models::plain_name(row.name) != plain) continue;
+      settings.workload["operators"]["architecture"] = row.name;
+      settings.workload["name"] = row.name;
+      settings.workload["source"] = "generated: " + std::string(row.summary);
+      return;
+    }
   }
   settings.no_model = "'" + shorten_text(visible(name), 80) +
                       "', the model of these settings, is no architecture that is known by name";
@@ -185,6 +332,66 @@ Json content_of(const Json& value, const std::string& key, const std::string& fi
        "names '" + shorten_text(visible(name.string()), 120) +
            "', which is neither here nor next to these settings: put it there, or its content in "
            "place of its name");
+}
+
+bool is_file_near(const fs::path& name, const std::string& file) {
+  std::error_code error;
+  const fs::path folder = fs::path(file).parent_path();
+  return std::ranges::any_of(
+      std::array{name, folder / name, folder / name.filename()},
+      [&](const fs::path& place) { return fs::is_regular_file(place, error); });
+}
+
+// Returns the stage in a file's name: "ds_z3_config", "zero2", "stage_2"; nullopt: none.
+std::optional<int> stage_in(const std::string& name) {
+  const std::string plain = models::plain_name(name);
+  for (const std::string_view word : {"zero", "stage", "z"}) {
+    for (auto at = plain.find(word); at != plain.npos; at = plain.find(word, at + 1)) {
+      const auto digit = at + word.size();
+      const bool number = digit < plain.size() && plain[digit] >= '0' && plain[digit] <= '3';
+      const bool ends = digit + 1 >= plain.size() ||
+                        std::isdigit(static_cast<unsigned char>(plain[digit + 1])) == 0;
+      if (number && ends) return plain[digit] - '0';
+    }
+  }
+  return std::nullopt;
+}
+
+// Returns the arguments' configuration of DeepSpeed. A file that is not here is one of ms-swift's
+// own by that name (3.0, swift/llm/ds_config), of LLaMA-Factory's (0.9.3, examples/deepspeed), or
+// has the stage in its name and DeepSpeed's defaults.
+Json zero_config(const Json& value, const std::string& file, std::vector<std::string>& assumed) {
+  const std::string name = value.is_string() ? value.get<std::string>() : "";
+  const std::string own = fs::path(name).filename().string();
+  const std::optional<int> stage = stage_in(own);
+  if (name.empty() || is_file_near(name, file) || !stage) {
+    return content_of(value, "deepspeed", file);
+  }
+  if (name.find("offload") != name.npos) {
+    fail(file, "deepspeed",
+         "names '" + shorten_text(visible(name), 120) +
+             "', which is not here: updates on the host (offload) are not modelled");
+  }
+  const bool swift =
+      own.starts_with("zero") ? fs::path(own).extension().empty() : own.starts_with("default-zero");
+  const bool factory = own == "ds_z" + std::to_string(*stage) + "_config.json";
+  const char* whose = swift ? "ms-swift" : factory ? "LLaMA-Factory" : "DeepSpeed by default";
+  assumed.push_back("ZeRO stage " + std::to_string(*stage) + " as " + whose +
+                    " has it, formats as the Trainer's, by the name '" +
+                    shorten_text(visible(name), 80) + "' of a file that is not here: put it " +
+                    "next to the settings to have it read");
+  Json zero{{"stage", *stage}};
+  if (swift || factory) zero["overlap_comm"] = swift;
+  if (swift && *stage < 3) zero["reduce_bucket_size"] = zero["allgather_bucket_size"] = 200000000;
+  if (*stage == 3) {
+    for (const char* key : {"reduce_bucket_size", "stage3_prefetch_bucket_size",
+                            "stage3_param_persistence_threshold"}) {
+      zero[key] = "auto";
+    }
+  }
+  return {{"zero_optimization", std::move(zero)},
+          {"bf16", {{"enabled", "auto"}}},
+          {"fp16", {{"enabled", "auto"}}}};
 }
 
 // Returns a section of accelerate's without the prefix of its keys.
@@ -453,8 +660,10 @@ Settings exchange_of(const Keys& arguments, const Keys& launch, const std::strin
   const std::string& file = arguments.file;
   Settings settings;
   if (has_value(all, "deepspeed")) {
-    settings =
-        of_zero(content_of(all["deepspeed"], "deepspeed", file), arguments, precision, steps, file);
+    std::vector<std::string> assumed;
+    const Json config = zero_config(all["deepspeed"], file, assumed);
+    settings = of_zero(config, arguments, precision, steps, file);
+    settings.assumed.insert(settings.assumed.begin(), assumed.begin(), assumed.end());
   } else if (has_value(all, "fsdp") && all["fsdp"] != false) {
     settings.strategy = strategy_of(sharding_of_trainer(arguments), precision, file, settings);
   } else if (type == "DEEPSPEED" || launch.on("use_deepspeed")) {
@@ -559,7 +768,7 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
                          const std::string& file) {
   const Json all = renamed(given_arguments, file);
   const Keys arguments{all, file}, launch{launch_settings, file};
-  refuse_adapters(arguments);
+  refuse_preferences(arguments);
   std::string type = launch.word("distributed_type");
   if (is_other_machine(type)) {
     fail(file, "distributed_type",
@@ -609,6 +818,7 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
   const Json degrees =
       without_prefix(section_of(launch_settings, "parallelism_config"), "parallelism_config_");
   read_degrees({degrees, file}, settings);
+  take_adapters(arguments, settings);
   name_left_out(arguments, launch, settings.assumed);
   read_model(arguments, settings);
   return settings;

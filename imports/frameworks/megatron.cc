@@ -264,6 +264,12 @@ std::int64_t words_of(Flags& flags, const operators::Architecture* row, std::int
                       std::string(row->name) +
                       ", which has these sizes: no flag says it (--vocab-size)");
   }
+  if (words == 0 && tokenizer == "Llama2Tokenizer") {
+    words = 32000;
+    assumed.emplace_back(
+        "a vocabulary of 32000, that of Llama 2, by Llama2Tokenizer: its file is not read "
+        "(--vocab-size)");
+  }
   if (words == 0) {
     flags.fail("vocab-size",
                "is missing, and the tokenizer's files are not read: give it in addition, after a "

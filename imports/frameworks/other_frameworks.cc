@@ -112,6 +112,23 @@ std::string other_trainer(const Json& arguments) {
 
 std::string other_program(const TrainingCommand& training) {
   const Json& flags = training.flags;
+  if (training.script.find("openrlhf") != std::string::npos &&
+      training.script.find("train_sft") == std::string::npos) {
+    return "a launch of OpenRLHF's " + training.script.substr(training.script.rfind('.') + 1) +
+           ", which also runs other models or rollouts: of OpenRLHF train_sft is modelled; "
+           "`syncline record` observes the job";
+  }
+  if (training.script.starts_with("verl.")) {
+    return "a launch of verl's " + training.script +
+           ", which has settings in its package: name the model and the samples (syncline init "
+           "MODEL "
+           "--fsdp --batch N)";
+  }
+  if (training.script.starts_with("megatron_") && !training.overrides.empty()) {
+    return "a launch of NeMo's " + training.script +
+           ", which changes keys of a YAML that is not here: give init that YAML, its values "
+           "changed (syncline init conf/NAME.yaml --node ...)";
+  }
   if (has_any(flags, {"trainer.devices", "trainer.strategy", "trainer.accelerator"})) {
     return "a launch of Lightning's: write the strategy's arguments in a scenario with "
            "\"dialect\": "

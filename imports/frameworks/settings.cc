@@ -164,7 +164,8 @@ Settings of_launch(const frameworks::TrainingCommand& training, const std::strin
   if (flags.contains("deepspeed-config")) flags["deepspeed"] = flags["deepspeed-config"];
   if (flags.value("deepspeed", Json()) == true) flags.erase("deepspeed");
   // Defaults of these programs (ms-swift 4.6, trl 1.16).
-  if (training.program == "swift" && !frameworks::has_any(flags, {"tuner-type", "train-type"})) {
+  if (training.program == "swift" &&
+      !frameworks::has_any(flags, {"tuner-type", "train-type", "sft-type"})) {
     flags["tuner-type"] = "lora";
   }
   if (training.program == "trl") {
@@ -266,6 +267,13 @@ std::optional<Settings> of_flags(const frameworks::TrainingCommand& training,
   if (training.program == "horovodrun" || horovod) return of_horovodrun(training);
   if (frameworks::has_any(flags, {"job.config-file", "job.config_file"})) {
     return of_titan_launch(training, name);
+  }
+  if (const auto images = frameworks::of_image_script(training)) return images;
+  if (const Json arguments = frameworks::arguments_of_openrlhf(training); arguments.is_object()) {
+    Settings settings = frameworks::of_hugging_face(arguments, Json::object(), name);
+    settings.framework = "OpenRLHF";
+    settings.micro_batches = 0;  // the samples of a step say it
+    return settings;
   }
   const bool files = std::ranges::any_of(training.settings, [](const Json& one) {
     return frameworks::is_trainer(one) || frameworks::is_accelerate(one);

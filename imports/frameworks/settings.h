@@ -28,9 +28,11 @@ struct Settings {
   Json strategy;                   // dialect and config
   std::string model;               // file of a model that the settings name, if it is here
   std::string no_model;            // reason why the model is missing, "... trains BERT"; or empty
-  bool autocast = false;           // parameters and gradients stay in fp32
-  bool compiled = false;           // by torch.compile
-  std::int64_t ranks = 0;          // processes that the settings start; 0: not given
+  // What alone is trained, beside a frozen model: models::Adapters as JSON; null: all is trained.
+  Json adapters = nullptr;
+  bool autocast = false;   // parameters and gradients stay in fp32
+  bool compiled = false;   // by torch.compile
+  std::int64_t ranks = 0;  // processes that the settings start; 0: not given
   std::vector<std::string> assumed;
 };
 
@@ -106,6 +108,12 @@ bool is_lightning(const Json& yaml);
 Settings of_lightning(const Json& yaml, const std::string& file);
 bool is_composer(const Json& yaml);
 Settings of_composer(const Json& yaml, const std::string& file);
+
+// Reads a launch of torchvision's reference script or of timm's, which train an architecture by
+// DDP; nullopt: it is none.
+std::optional<Settings> of_image_script(const TrainingCommand& training);
+// Returns the Trainer's arguments that a launch of OpenRLHF's train_sft comes to; null: it is none.
+Json arguments_of_openrlhf(const TrainingCommand& training);
 
 // Reads settings of an exchange alone, by their names: Paddle's, MindSpore's, Horovod's, PyTorch's.
 std::optional<Settings> of_own_settings(const Json& json, const std::string& file);

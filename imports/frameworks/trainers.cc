@@ -4,6 +4,7 @@
 // (models/mpt/configuration_mpt.py).
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "formats/json/text.h"
 #include "formats/text/visible.h"
@@ -360,6 +361,79 @@ Settings of_composer(const Json& yaml, const std::string& file) {
   }
   take_composer_model(section_of(all, "model"), settings, file);
   return settings;
+}
+
+std::optional<Settings> of_image_script(const TrainingCommand& training) {
+  const Json& flags = training.flags;
+  const bool torchvision = flags.contains("data-path"), timm = flags.contains("data-dir");
+  const Json name = flags.value("model", Json());
+  if (torchvision == timm || !name.is_string() || training.script != "train.py") {
+    return std::nullopt;
+  }
+  const std::string word = name == "resnet50" ? "resnet50_v1.5" : name.get<std::string>();
+  const operators::Architecture* row = operators::find_architecture(word);
+  if (row == nullptr || !row->images || row->shaped) return std::nullopt;
+  // Defaults of references/classification/train.py (torchvision 0.21) and train.py (timm 1.0).
+  const std::int64_t usual = torchvision ? 32 : 128;
+  const std::string file = "the launch";
+  const Json all = with_underscores(flags);
+  const Keys keys{all, file};
+  Settings settings;
+  settings.framework = torchvision ? "torchvision's reference script" : "timm's script";
+  settings.workload = {{"name", row->name},
+                       {"source", "generated: " + std::string(row->summary)},
+                       {"batch", keys.size("batch_size", keys.size("b", usual))}};
+  const bool amp = flags.contains("amp");
+  const std::string half = keys.word("amp_dtype", "float16") == "bfloat16" ? "bf16" : "fp16";
+  settings.workload["operators"] = {{"architecture", row->name}, {"dtype", amp ? half : "fp32"}};
+  // torch.backends.cudnn.allow_tf32 is on by default, that of matrix products is not.
+  if (!amp && !row->name.starts_with("vit")) {
+    settings.workload["operators"]["dtype"] = "tf32";
+    settings.assumed.emplace_back("convolutions in TF32 if the device has it, torch's default");
+  }
+  settings.autocast = amp;
+  settings.micro_batches = timm ? keys.size("grad_accum_steps", 1) : 1;
+  settings.strategy = {{"dialect", "pytorch"}, {"config", Json::object()}};
+  if (timm && settings.micro_batches > 1) settings.strategy["config"]["no_sync"] = true;
+  settings.assumed.push_back("train.py as " + settings.framework + " is, by --model and " +
+                             (torchvision ? "--data-path" : "--data-dir") +
+                             ": DDP with torch's defaults, samples per GPU");
+  std::string left;
+  for (const char* key : {"sync_bn", "model_ema", "use_deterministic_algorithms", "channels_last",
+                          "torchcompile", "train_crop_size", "img_size", "num_classes"}) {
+    if (has_value(all, key)) left += (left.empty() ? "" : ", ") + std::string(key);
+  }
+  if (!left.empty()) settings.assumed.push_back("nothing gained or lost by: " + left);
+  return settings;
+}
+
+// Takes the defaults of openrlhf/cli/train_sft.py (0.8), and DeepSpeed's own sizes.
+Json arguments_of_openrlhf(const TrainingCommand& training) {
+  if (training.script.find("openrlhf.cli.train_sft") == std::string::npos) return nullptr;
+  const Json all = with_underscores(training.flags);
+  const std::string file = "the launch";
+  const Keys keys{all, file};
+  Json zero{{"stage", all.value("zero_stage", Json()) == 0 ? 0 : keys.size("zero_stage", 2)}};
+  if (keys.on("overlap_comm")) zero["overlap_comm"] = true;
+  if (keys.on("adam_offload")) zero["offload_optimizer"] = {{"device", "cpu"}};
+  if (keys.size("zpg", 1) > 1) zero["zero_hpz_partition_size"] = keys.size("zpg", 1);
+  Json arguments{{"per_device_train_batch_size", keys.size("micro_train_batch_size", 8)},
+                 {"max_length", keys.size("max_len", 2048)},
+                 {"bf16", keys.on("bf16") || keys.word("param_dtype") == "bf16"},
+                 {"gradient_checkpointing", keys.on("gradient_checkpointing")},
+                 {"packing", keys.on("packing_samples")},
+                 {"gradient_accumulation_steps", "auto"},
+                 {"deepspeed",
+                  {{"train_batch_size", keys.size("train_batch_size", 128)},
+                   {"gradient_accumulation_steps", "auto"},
+                   {"zero_optimization", zero}}}};
+  if (has_value(all, "pretrain")) arguments["model_name_or_path"] = all["pretrain"];
+  if (keys.word("lora_rank", "0") != "0") {
+    arguments.update({{"use_lora", true},
+                      {"lora_rank", all["lora_rank"]},
+                      {"target_modules", all.value("target_modules", Json("all-linear"))}});
+  }
+  return arguments;
 }
 
 }  // namespace syncline::job::frameworks

@@ -200,7 +200,7 @@ RankRead read_rank(const std::string& path) {
     if (!find_sizes(trace, derived)) {
       if (sharded) refuse_sharded(trace, timeline);
       if (parallel && derived.forwards == 0) refuse_parallel(trace, timeline);
-      refuse_sizes(trace, derived);
+      refuse_sizes(trace, timeline, derived);
     }
     assumed = assumed || derived.assumed_fp32;
     carried = carried || carries_gradients(derived.step);

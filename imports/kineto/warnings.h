@@ -41,7 +41,11 @@ bool looks_parallel(const Trace& trace, const TraceTimeline& timeline);
 // Throws InputError: ranks share a model, and the trace names no groups of them.
 [[noreturn]] void refuse_parallel(const Trace& trace, const TraceTimeline& timeline);
 
-// Throws InputError: the sizes of gradients are unknown.
-[[noreturn]] void refuse_sizes(const Trace& trace, const DerivedStep& derived);
+// Throw InputError, with the times of steps and collectives: the sizes of gradients are unknown, of
+// a job that is cut and of others.
+[[noreturn]] void refuse_shapes(const Trace& trace, const TraceTimeline& timeline,
+                                const Step& step);
+[[noreturn]] void refuse_sizes(const Trace& trace, const TraceTimeline& timeline,
+                               const DerivedStep& derived);
 
 }  // namespace syncline::job::kineto

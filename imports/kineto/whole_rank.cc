@@ -177,9 +177,7 @@ void read_whole(const Trace& trace, TraceTimeline& timeline, const std::vector<A
   for (const StepWindow& window : windows_of(trace, timeline, arrivals, notes)) {
     WholeStep whole = derive_whole_step(trace, timeline, arrivals, window, groups);
     if (!find_whole_sizes(trace, groups, parallel, rank.stage, whole)) {
-      throw InputError(trace.path +
-                       ": gradients of a job cut into groups, without their shapes; record with "
-                       "torch.profiler.profile(record_shapes=True)");
+      refuse_shapes(trace, timeline, whole.step);
     }
     constexpr Seconds kLongest = 10'000;
     if (whole.step.gpu > kLongest) {

@@ -1,6 +1,7 @@
 #include "imports/format.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <initializer_list>
@@ -313,30 +314,19 @@ std::string class_in(Reader& reader) {
   return named ? classes.front().get<std::string>() : std::string();
 }
 
-// Returns the letters and digits of a name, in lower case.
-std::string plain(std::string_view name) {
-  std::string letters;
-  for (const char c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
-      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
-  }
-  return letters;
-}
-
 // Returns the type of a class: llama for LlamaForCausalLM, deepseek_v3 for DeepseekV3Model.
 std::string type_of_class(std::string name) {
   for (const char* end : {"For", "Model", "LMHead"}) {
     const auto at = name.find(end);
     if (at != std::string::npos && at > 0) name.resize(at);
   }
-  name = plain(name);
+  name = plain_name(name);
   for (const ModelType& type : kTypes) {
-    if (plain(type.name) == name) return std::string(type.name);
+    if (plain_name(type.name) == name) return std::string(type.name);
   }
   for (const auto* rows : {&decoders(), &encoders(), &towers()}) {
     for (const Family& family : *rows) {
-      if (plain(family.type) == name) return std::string(family.type);
+      if (plain_name(family.type) == name) return std::string(family.type);
     }
   }
   return {};
@@ -431,7 +421,8 @@ bool recognises_config(const Head& head) {
   if (first == std::string::npos || head.bytes[first] != '{') return false;
   const auto says = [&](const char* key) { return head.bytes.find(key) != std::string::npos; };
   // If labels fill more than the head, `architectures` comes first.
-  return says("\"model_type\"") || says("\"architectures\"");
+  return says("\"model_type\"") || says("\"architectures\"") ||
+         (says("\"architecture\"") && says("\"num_classes\""));
 }
 
 // Adds the parameters of an architecture of the catalogue, in the order of use.
@@ -507,6 +498,100 @@ Json tensors_in(Reader& reader, const std::string& type, std::vector<std::string
   return tensors_of(laid.all, true);
 }
 
+// A network of images by the name that another library gives it.
+struct NamedImages {
+  std::string_view name;  // timm's
+  std::string_view row;
+};
+constexpr NamedImages kTimm[] = {
+    {"resnet18", "resnet18"},
+    {"resnet34", "resnet34"},
+    {"resnet50", "resnet50_v1.5"},
+    {"resnet101", "resnet101"},
+    {"resnet152", "resnet152"},
+    {"wide_resnet50_2", "wide_resnet50_2"},
+    {"vgg11", "vgg11"},
+    {"vgg13", "vgg13"},
+    {"vgg16", "vgg16"},
+    {"vgg19", "vgg19"},
+    {"vit_base_patch16_224", "vit_b_16"},
+    {"vit_base_patch32_224", "vit_b_32"},
+    {"vit_large_patch16_224", "vit_l_16"},
+    {"vit_large_patch32_224", "vit_l_32"},
+    {"vit_huge_patch14_224", "vit_h_14"},
+};
+
+// Residual networks of transformers (modeling_resnet.py), by the blocks of their stages.
+struct Stages {
+  std::string_view row;
+  std::string_view block;
+  std::array<int, 4> blocks;
+};
+constexpr Stages kResNets[] = {{"resnet18", "basic", {2, 2, 2, 2}},
+                               {"resnet34", "basic", {3, 4, 6, 3}},
+                               {"resnet50_v1.5", "bottleneck", {3, 4, 6, 3}},
+                               {"resnet101", "bottleneck", {3, 4, 23, 3}},
+                               {"resnet152", "bottleneck", {3, 8, 36, 3}}};
+
+Json images_of(std::string_view row, std::int64_t image, std::int64_t classes) {
+  return {{"architecture", row},
+          {"dtype", "bf16"},
+          {"autocast", true},
+          {"image", image},
+          {"classes", classes}};
+}
+
+// Returns the operators of timm's config.json, which names an architecture.
+Json timm_operators(Reader& reader) {
+  const std::string name = reader.text("architecture");
+  const auto* row = std::ranges::find(kTimm, name, &NamedImages::name);
+  if (row == std::end(kTimm)) {
+    std::string names;
+    for (const NamedImages& each : kTimm) {
+      names += (names.empty() ? "" : ", ") + std::string(each.name);
+    }
+    reader.fail("architecture", "'" + name + "' of timm is not known: " + names +
+                                    " are; `syncline init --tensors FILE` takes what torch "
+                                    "prints by `" +
+                                    std::string(kPrintTensors) + "`");
+  }
+  constexpr std::int64_t kUsual = 1000;
+  return images_of(row->row, 224, size_or(reader, "num_classes", kUsual, kUsual * kUsual));
+}
+
+// Returns the operators of transformers' ResNet.
+Json resnet_operators(Reader& reader, std::vector<std::string>& warnings) {
+  const Json depths = reader.json().value("depths", Json({3, 4, 6, 3}));
+  const std::string block = reader.json().value("layer_type", Json("bottleneck")).dump();
+  const auto* row = std::ranges::find_if(kResNets, [&](const Stages& each) {
+    return depths == Json(each.blocks) && block == "\"" + std::string(each.block) + "\"";
+  });
+  const Json widths =
+      Json(row != std::end(kResNets) && row->block == "basic" ? std::array{64, 128, 256, 512}
+                                                              : std::array{256, 512, 1024, 2048});
+  for (const char* key : {"downsample_in_first_stage", "downsample_in_bottleneck"}) {
+    expect_flag(reader, key, false);
+  }
+  const bool usual = reader.json().value("hidden_sizes", widths) == widths &&
+                     size_or(reader, "embedding_size", 64, operators::kMaxHidden) == 64;
+  if (row == std::end(kResNets) || !usual) {
+    reader.fail("depths", "a ResNet of other sizes than those of 18, 34, 50, 101 and 152 layers");
+  }
+  const bool headless = end_of(class_in(reader), true) == End::kNone;
+  if (headless) warnings.emplace_back("a head of one class, where the model has none");
+  return images_of(row->row, image_of(reader), headless ? 1 : classes_of(reader, 2));
+}
+
+// Returns the operators of a network of images that is no transformer; null: it is none.
+Json convolving(Reader& reader, std::vector<std::string>& warnings) {
+  if (reader.json().value("model_type", Json()) == "resnet") {
+    return resnet_operators(reader, warnings);
+  }
+  const bool timm = !has_value(reader, "model_type") && has_value(reader, "architecture") &&
+                    has_value(reader, "num_classes");
+  return timm ? timm_operators(reader) : Json();
+}
+
 // Replaces numbers that Python writes and JSON lacks (time_step_limit of Mamba 2) by null.
 std::string with_json_numbers(const std::string& text) {
   std::string out;
@@ -529,11 +614,25 @@ Observed read_config(const std::vector<std::string>& files) {
   if (files.size() > 1) throw InputError(files[1] + ": a model has one config.json");
   const Json json = parse_json_text(
       files.front(), with_json_numbers(read_text_file(files.front(), "a JSON file")));
-  Reader reader(json, files.front(), "");
-  const std::string type = type_of(reader);
+  return workload_of_config(json, files.front(), "");
+}
+
+}  // namespace
+
+Observed workload_of_config(const Json& json, const std::string& file, const std::string& name) {
+  Reader reader(json, file, "");
   Observed observed;
   observed.framework = "pytorch";
-  observed.name = name_of(reader, files.front(), type);
+  if (const Json images = convolving(reader, observed.warnings); !images.is_null()) {
+    observed.name = name.empty() ? name_of(reader, file, images["architecture"]) : name;
+    observed.workload = {{"name", observed.name},
+                         {"source", "its config.json"},
+                         {"batch", 1},
+                         {"operators", images}};
+    return observed;
+  }
+  const std::string type = type_of(reader);
+  observed.name = name.empty() ? name_of(reader, file, type) : name;
   const std::string source = "its config.json, model_type " + type;
   if (const ModelType* shaped = shaped_type(type); shaped != nullptr) {
     observed.workload = {{"name", observed.name},
@@ -546,8 +645,6 @@ Observed read_config(const std::vector<std::string>& files) {
   }
   return observed;
 }
-
-}  // namespace
 
 bool lay_shaped(Reader& reader, const std::string& type, Laid& laid) {
   const ModelType* shaped = shaped_type(type);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "formats/json/reader.h"
 #include "imports/models/parameters.h"
+#include "imports/observed.h"
 
 namespace syncline::job::models {
 
@@ -64,5 +66,26 @@ const std::vector<Family>& towers();  // of images, of text and images, of sound
 void lay_text(Reader& reader, const char* usual_type, Laid& laid);
 // Lays a model of one of the catalogue's shapes; returns false if its model_type is none of theirs.
 bool lay_shaped(Reader& reader, const std::string& type, Laid& laid);
+
+// Returns the letters and digits of a name, in lower case.
+std::string plain_name(std::string_view name);
+// Returns the config.json of models that are known by name, the checkpoint's without its maker.
+const std::map<std::string, Json>& named_configs();
+// Returns a model's name there: "Qwen3-8B" as "qwen3_8b"; null: none.
+const std::string* find_named(std::string_view name);
+// Returns the workload of a config.json. `name`: the model's, or empty.
+Observed workload_of_config(const Json& json, const std::string& file, const std::string& name);
+
+// LoRA: two matrices of `rank` next to each target, the ends of products' names. Without targets
+// they are at all products but the head.
+struct Adapters {
+  std::int64_t rank = 8;
+  std::vector<std::string> targets{};
+  std::vector<std::string> trained{};  // modules that are trained in full, such as "lm_head"
+  int bits = 0;                        // of the frozen products' weights; 0: not quantised
+};
+// Returns the workload of these adapters of a model's workload: their gradients, and frozen
+// parameters of format `dtype` as state. Throws InputError if a target is none of the model's.
+Json with_adapters(const Json& workload, const Adapters& adapters, const std::string& dtype);
 
 }  // namespace syncline::job::models

@@ -117,6 +117,23 @@ TEST(SlurmFabric, MayNameSwitchesBeforeTheyAreDescribed) {
   EXPECT_EQ(read.links.size(), 4U);
 }
 
+// Spines above the same leaves share the uplinks: as many bytes leave a leaf as with one spine.
+TEST(SlurmFabric, SpinesAboveTheSameLeavesAreOne) {
+  const std::string leaves = "SwitchName=s0 Nodes=a[0-3]\nSwitchName=s1 Nodes=a[4-7]\n";
+  const Topology one = slurm_fabric(leaves + "SwitchName=s4 Switches=s[0-1]\n", 1, 2);
+  const Topology four = slurm_fabric(leaves +
+                                         "SwitchName=s4 Switches=s[0-1]\n"
+                                         "SwitchName=s5 Switches=s[0-1]\n"
+                                         "SwitchName=top Switches=s[4-5]\n",
+                                     1, 2);
+  const Topology flat =
+      slurm_fabric(leaves + "SwitchName=s4 Switches=s[0-1]\nSwitchName=s5 Switches=s[0-1]\n", 1, 2);
+  EXPECT_EQ(flat.links.size(), one.links.size());
+  EXPECT_EQ(flat.switches.size(), one.switches.size());
+  EXPECT_EQ(flat.names, one.names);
+  EXPECT_EQ(four.switches.size(), one.switches.size() + 1);
+}
+
 TEST(SlurmFabric, SaysWhichLineIsWrong) {
   for (const auto& [text, told] : std::initializer_list<std::pair<const char*, const char*>>{
            {"SwitchName=s0 Nodes=a\nSwitchName=s1 Nodes=a\n",
@@ -125,8 +142,8 @@ TEST(SlurmFabric, SaysWhichLineIsWrong) {
            {"Nodes=a\n", "line 1: expected one SwitchName or BlockName"},
            {"SwitchName=s[0-1] Nodes=a\n", "line 1: expected one SwitchName or BlockName"},
            {"hello\n", "line 1: 'hello' is no KEY=VALUE"},
-           {"SwitchName=a Switches=b\nSwitchName=c Switches=b\n",
-            "line 2: switch b is below two switches"},
+           {"SwitchName=a Switches=b\nSwitchName=c Switches=b,d\n",
+            "line 2: switch b is below two switches, which differ in others"},
            {"SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=x Nodes=n\n",
             "switches are below each other in a circle"},
            {"SwitchName=a Switches=a\nSwitchName=x Nodes=n\n",

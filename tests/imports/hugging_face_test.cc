@@ -149,9 +149,9 @@ bf16: true
   EXPECT_FALSE(job.autocast);
   EXPECT_EQ(sorted(job.strategy["config"]["zero_optimization"]), parsed(R"({"stage": 2})"));
   EXPECT_TRUE(contains(refusal("other.yaml",
-                               "deepspeed: z3.json\nbf16: true\nstage: sft\n"
+                               "deepspeed: mine.json\nbf16: true\nstage: sft\n"
                                "model_name_or_path: a/b\n"),
-                       "names 'z3.json', which is neither here nor next to"));
+                       "names 'mine.json', which is neither here nor next to"));
 }
 
 TEST_F(HuggingFace, LaunchesOfAccelerate) {
@@ -191,7 +191,6 @@ TEST_F(HuggingFace, AxolotlsFile) {
   EXPECT_EQ(job.micro_batches, 8);
   EXPECT_FALSE(job.workload["operators"].contains("dtype"));
   EXPECT_TRUE(test::any_contains(job.assumed, "usual precision"));
-  EXPECT_TRUE(contains(refusal("a.yaml", text + "adapter: lora\n"), "adapter: trains a few"));
 }
 
 // axolotl 0.19 shards with any fsdp_config; the Trainer itself needs `fsdp`.
@@ -221,15 +220,17 @@ TEST_F(HuggingFace, DefaultsOfTheTrainersAround) {
   EXPECT_EQ(read("a.yaml", full).strategy["config"]["gradient_checkpointing"], true);
   EXPECT_FALSE(read("a.yaml", full + "disable_gradient_checkpointing: true\n")
                    .workload.contains("activation_checkpointing"));
-  EXPECT_TRUE(contains(refusal("a.yaml", factory), "finetuning_type: trains a few parameters"));
+  EXPECT_EQ(sorted(read("a.yaml", factory).adapters),
+            parsed(R"({"rank": 8, "targets": [], "trained": [], "bits": 0})"));
 
   const std::string swift =
       "swift sft --model Qwen/Qwen2.5-7B --torch_dtype bfloat16 "
       "--per_device_train_batch_size 1 --gradient_accumulation_steps 4 ";
   const Settings tuned = read_settings(swift + "--tuner_type full").value();
   EXPECT_EQ(tuned.workload["activation_checkpointing"], "full");
-  EXPECT_TRUE(contains(test::input_error([&] { static_cast<void>(read_settings(swift)); }),
-                       "tuner_type: trains a few parameters"));
+  EXPECT_EQ(tuned.workload["operators"]["dtype"], "bf16");
+  EXPECT_EQ(read_settings(swift)->adapters["rank"], 8);
+  EXPECT_TRUE(read_settings(swift + "--sft_type full")->adapters.is_null());
 
   const Settings trl = read_settings(
                            "trl sft --model_name_or_path Qwen/Qwen2.5-7B "
@@ -296,8 +297,13 @@ TEST_F(HuggingFace, DeepSpeedsSamplesStay) {
 TEST_F(HuggingFace, SaysWhatIsNotModelled) {
   const std::string job = "model_name_or_path: a/b\nper_device_train_batch_size: 1\n";
   const std::pair<const char*, const char*> cases[] = {
-      {"finetuning_type: lora\n", "trains a few parameters and keeps the others"},
+      {"finetuning_type: freeze\n", "a part of the model in a way that is not modelled"},
+      {"adapter: lora\nuse_dora: true\n", "use_dora: trains a part of the model"},
+      {"adapter: lora\nlora_target_modules: '.*proj'\n", "found the pattern '.*proj'"},
+      {"adapter: lora\nfsdp: full_shard auto_wrap\n", "also shard and gather what is frozen"},
       {"load_in_4bit: true\n", "a quantised model"},
+      {"stage: dpo\n", "stage: trains by preferences or rewards"},
+      {"num_generations: 8\n", "num_generations: trains by preferences or rewards"},
       {"fsdp: full_shard offload\n", "keeping shards on the host, is not modelled yet"},
       {"fsdp: zero_shard\n", "found 'zero_shard', expected full_shard"},
       {"bf16: maybe\n", "bf16: found 'maybe', expected true or false"},
@@ -324,6 +330,180 @@ TEST_F(HuggingFace, ModelsByTheirNames) {
              "per_device_train_batch_size: 1\nmodel_name_or_path: " + std::string(name) + "\n");
     EXPECT_EQ(job.workload["operators"]["architecture"], row);
   }
+}
+
+// A config.json's facts in named.json: each model has the parameters that its card states.
+TEST_F(HuggingFace, NamedModelsHaveTheirCardsParameters) {
+  for (const auto& [name, parameters] : {std::pair{"meta-llama/Llama-2-13b-chat-hf", 13015864320},
+                                         {"meta-llama/Llama-2-70b-hf", 68976648192},
+                                         {"meta-llama/Llama-3.2-3B-Instruct", 3212749824},
+                                         {"mistralai/Mistral-7B-Instruct-v0.3", 7248023552},
+                                         {"mistralai/Mistral-7B-v0.1", 7241732096},
+                                         {"mistralai/Mistral-Nemo-Instruct-2407", 12247782400},
+                                         {"mistralai/Mixtral-8x22B-v0.1", 140620634112},
+                                         {"HuggingFaceTB/SmolLM2-135M", 134515008},
+                                         {"HuggingFaceTB/SmolLM2-1.7B", 1711376384},
+                                         {"Qwen/Qwen2.5-1.5B-Instruct", 1543714304},
+                                         {"Qwen/Qwen2.5-3B", 3085938688},
+                                         {"/models/Qwen2___5-14B-Instruct", 14770033664},
+                                         {"Qwen/Qwen2.5-72B", 72706203648},
+                                         {"deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", 32763876352},
+                                         {"Qwen/Qwen3-1.7B", 1720574976},
+                                         {"Qwen/Qwen3-4B-Instruct-2507", 4022468096},
+                                         {"/data/hf-models/Qwen3-8B", 8190735360},
+                                         {"Qwen/Qwen3-32B", 32762123264},
+                                         {"Qwen/Qwen3-235B-A22B", 235093634560},
+                                         {"google/gemma-2b", 2506172416},
+                                         {"google/gemma-7b-it", 8537680896},
+                                         {"google/gemma-2-9b-it", 9241705984},
+                                         {"google/gemma-3-1b-it", 999885952},
+                                         {"microsoft/Phi-3-mini-4k-instruct", 3821079552},
+                                         {"microsoft/phi-4", 14659507200},
+                                         {"facebook/opt-125m", 125239296},
+                                         {"facebook/opt-350m", 331196416},
+                                         {"EleutherAI/pythia-1.4b", 1414647808},
+                                         {"EleutherAI/gpt-neox-20b", 20554567680},
+                                         {"bigscience/bloom-560m", 559214592},
+                                         {"bert-base-cased", 108310272},
+                                         {"FacebookAI/roberta-large", 355359744},
+                                         {"distilbert-base-uncased", 66362880},
+                                         {"google/flan-t5-xl", 2849757184}}) {
+    const std::string text = "per_device_train_batch_size: 1\nmodel_name_or_path: ";
+    InitOptions options{.model = write("named.yaml", text + name + "\nbf16: true\n"),
+                        .node = "dgx-h100"};
+    const Scenario job = test::scenario_in(init_scenario(options).scenario);
+    std::int64_t elements = 0;
+    for (const Tensor& tensor : job.workload.tensors) elements += tensor.elements;
+    EXPECT_EQ(elements, parameters) << name;
+  }
+  for (const char* other : {"t5-v1_1-base", "Qwen2.5-7B-Instruct-AWQ", "llama-3.2-11b-vision"}) {
+    EXPECT_FALSE(read("a.yaml", "per_device_train_batch_size: 1\nmodel_name_or_path: " +
+                                    std::string(other) + "\n")
+                     .no_model.empty())
+        << other;
+  }
+}
+
+// Samples and formats of the settings, for a model that is known by its parameters: gradients stay
+// in fp32 under autocast, and twice the samples take twice the time.
+TEST_F(HuggingFace, SettingsOfAModelOfTensors) {
+  const auto job = [&](const std::string& lines) {
+    InitOptions options{
+        .model = write("opt.yaml", "model_name_or_path: facebook/opt-125m\n" + lines),
+        .node = "dgx-h100"};
+    return test::scenario_in(init_scenario(options).scenario).workload;
+  };
+  const Workload one = job("per_device_train_batch_size: 1\nbf16: true\n");
+  const Workload two = job("per_device_train_batch_size: 2\nbf16: true\n");
+  const Workload full = job("per_device_train_batch_size: 2\nbf16: false\n");
+  EXPECT_EQ(one.tensors.front().dtype, DType::kFp32);
+  EXPECT_NEAR(backward_time(two), 2 * backward_time(one), 1e-9 * backward_time(two));
+  EXPECT_GT(backward_time(full), 2 * backward_time(two));
+}
+
+// Llama 3 8B: peft prints 3,407,872 for rank 8 at queries and values, 41,943,040 for rank 16 at
+// all products.
+TEST_F(HuggingFace, AdaptersOfLlama) {
+  const std::string text =
+      "base_model: NousResearch/Meta-Llama-3-8B\nmicro_batch_size: 2\nbf16: true\nadapter: ";
+  const auto job = [&](const std::string& lines) {
+    InitOptions options{.model = write("lora.yaml", text + lines), .node = "dgx-h100"};
+    return test::scenario_in(init_scenario(options).scenario).workload;
+  };
+  const auto trained = [](const Workload& workload) {
+    std::int64_t elements = 0;
+    for (const Tensor& tensor : workload.tensors) elements += tensor.elements;
+    return elements;
+  };
+  const auto frozen = [](const Workload& workload) {
+    Bytes bytes = 0;
+    for (const Tensor& buffer : workload.buffers) bytes += buffer.bytes();
+    return bytes;
+  };
+  const Workload few = job("lora\nlora_r: 8\nlora_target_modules: [q_proj, v_proj]\n");
+  const Workload all = job("lora\nlora_r: 16\nlora_target_linear: true\n");
+  const Workload packed = job("qlora\nload_in_4bit: true\nlora_r: 16\nlora_target_linear: true\n");
+  EXPECT_EQ(trained(few), 3407872);
+  EXPECT_EQ(trained(all), 41943040);
+  EXPECT_EQ(trained(packed), 41943040);
+  EXPECT_EQ(few.tensors.size(), 2u * 2 * 32);
+  EXPECT_EQ(few.tensors.front().dtype, DType::kFp32);
+  constexpr Bytes kAll = 2 * 8030261248;
+  EXPECT_EQ(frozen(all), kAll);
+  // Embedding, head and 65 norms stay in bf16.
+  constexpr Bytes kPlain = 2 * (2 * 128256 * 4096 + 65 * 4096);
+  EXPECT_EQ(frozen(packed), kPlain + (kAll - kPlain) / 4);
+  // What is frozen has no gradient of its weights: a backward pass of one forward pass, not two,
+  // but for what comes before the first adapter.
+  EXPECT_GT(backward_time(few), 0.9 * few.forward);
+  EXPECT_LT(backward_time(few), 1.05 * few.forward);
+  const std::string none = test::input_error([&] { job("lora\nlora_target_modules: [c_attn]\n"); });
+  EXPECT_TRUE(contains(none, "'c_attn' is none of the model's modules: ")) << none;
+}
+
+// DeepSpeed's files that trainers bring, and others by the stage in their names.
+TEST_F(HuggingFace, DeepSpeedsFilesThatAreNotHere) {
+  const auto zero = [&](const std::string& name) {
+    const Settings job = read("z.yaml",
+                              "model_name_or_path: Qwen/Qwen3-8B\nbf16: true\n"
+                              "per_device_train_batch_size: 1\ndeepspeed: " +
+                                  name);
+    EXPECT_TRUE(test::any_contains(job.assumed, "a file that is not here")) << name;
+    return sorted(job.strategy["config"]["zero_optimization"]);
+  };
+  EXPECT_EQ(zero("zero2"), parsed(R"({"stage": 2, "overlap_comm": true,
+    "reduce_bucket_size": 200000000, "allgather_bucket_size": 200000000})"));
+  EXPECT_EQ(zero("examples/deepspeed/ds_z2_config.json"),
+            parsed(R"({"stage": 2, "overlap_comm": false})"));
+  EXPECT_EQ(zero("conf/stage_1.json"), parsed(R"({"stage": 1})"));
+  EXPECT_EQ(zero("ds_config_zero3.json")["stage3_prefetch_bucket_size"], "auto");
+  EXPECT_TRUE(contains(refusal("z.yaml",
+                               "model_name_or_path: a/b\nbf16: true\n"
+                               "deepspeed: ds_z3_offload_config.json\n"),
+                       "(offload) are not modelled"));
+}
+
+// Scripts that torchvision and timm ship, by the arguments that mark them.
+TEST_F(HuggingFace, ScriptsThatTrainImages) {
+  const Settings vision = read_settings(
+                              "torchrun --nproc_per_node=6 train.py --data-path /images "
+                              "--model resnet50 -b 360 --output-dir runs --amp --sync-bn")
+                              .value();
+  EXPECT_EQ(vision.workload["operators"]["architecture"], "resnet50_v1.5");
+  EXPECT_EQ(vision.workload["operators"]["dtype"], "fp16");
+  EXPECT_TRUE(vision.autocast);
+  EXPECT_EQ(vision.workload["batch"], 360);
+  EXPECT_EQ(vision.ranks, 6);
+  EXPECT_TRUE(test::any_contains(vision.assumed, "nothing gained or lost by: sync_bn"));
+  const Settings timm = read_settings(
+                            "torchrun --nproc_per_node=4 train.py --data-dir /images "
+                            "--model resnet18 --grad-accum-steps 2")
+                            .value();
+  EXPECT_EQ(timm.workload["batch"], 128);
+  EXPECT_EQ(timm.workload["operators"]["dtype"], "tf32");
+  EXPECT_EQ(timm.micro_batches, 2);
+  // A model of a name that is not known is not guessed.
+  EXPECT_FALSE(read_settings("torchrun train.py --data-path /images --model mine_50"));
+}
+
+// OpenRLHF 0.8 gives DeepSpeed the samples of a step; other programs of it run more than one model.
+TEST_F(HuggingFace, OpenRlhfsTuning) {
+  const std::string flags =
+      " --pretrain Qwen/Qwen2.5-1.5B-Instruct --zero_stage 3 --bf16 --max_len 4096 "
+      "--micro_train_batch_size 2 --train_batch_size 64 --gradient_checkpointing";
+  const std::string program = "deepspeed --module openrlhf.cli.";
+  const auto launch = [&](const char* script) { return program + script + flags; };
+  const Settings job = read_settings(launch("train_sft")).value();
+  EXPECT_EQ(job.framework, "OpenRLHF");
+  EXPECT_EQ(job.model, "qwen2.5_1.5b");
+  EXPECT_EQ(job.global_batch, 64);
+  EXPECT_EQ(job.workload["batch"], 2);
+  EXPECT_EQ(job.workload["operators"]["sequence"], 4096);
+  EXPECT_EQ(job.workload["activation_checkpointing"], "full");
+  EXPECT_EQ(job.strategy["config"]["zero_optimization"]["stage"], 3);
+  const std::string other =
+      test::input_error([&] { static_cast<void>(read_settings(launch("train_dpo"))); });
+  EXPECT_TRUE(contains(other, "OpenRLHF's train_dpo, which also runs other models")) << other;
 }
 
 // The whole way: a scenario that is read again, of the model and the layers that it names.

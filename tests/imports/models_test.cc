@@ -484,6 +484,35 @@ TEST_F(TensorList, AProgramIsNoList) {
                              "'import torch'"));
 }
 
+// Residual networks of transformers and timm, by the parameters that these make (a head of 10
+// classes in the first).
+TEST_F(Config, NetworksOfImages) {
+  const auto parameters = [&](const std::string& text) {
+    const Observed observed = read_job({config(text)});
+    std::int64_t elements = 0;
+    for (const Tensor& tensor : workload_of(*observed.workload).tensors) {
+      elements += tensor.elements;
+    }
+    return elements;
+  };
+  const std::string resnet = R"({"model_type": "resnet", "embedding_size": 64,
+    "architectures": ["ResNetForImageClassification"], "downsample_in_first_stage": false,)";
+  EXPECT_EQ(parameters(resnet + R"("depths": [3, 4, 6, 3], "layer_type": "bottleneck",
+    "hidden_sizes": [256, 512, 1024, 2048], "num_labels": 10})"),
+            23528522);
+  EXPECT_EQ(parameters(resnet + R"("depths": [2, 2, 2, 2], "layer_type": "basic",
+    "hidden_sizes": [64, 128, 256, 512], "num_labels": 1000})"),
+            11689512);
+  EXPECT_EQ(parameters(R"({"architecture": "resnet50", "num_classes": 1000})"), 25557032);
+  EXPECT_EQ(parameters(R"({"architecture": "vit_base_patch16_224", "num_classes": 1000})"),
+            86567656);
+  const char* plain = R"({"model_type": "resnet", "depths": [3, 4, 6, 3]})";
+  expect_refused({{plain, "depths", Json::array({1, 1, 1, 1}), "a ResNet of other sizes"},
+                  {plain, "downsample_in_bottleneck", true, "downsample_in_bottleneck"},
+                  {R"({"architecture": "resnet50", "num_classes": 10})", "architecture",
+                   "convnext_tiny", "'convnext_tiny' of timm is not known"}});
+}
+
 // Adapters alone travel; what is frozen is multiplied by in both passes, but for what nothing that
 // is trained stands before.
 TEST_F(TensorList, FrozenParametersHaveNoGradient) {

@@ -22,6 +22,7 @@ inline constexpr std::string_view kFullScenarioText = R"json({
     "batch": 32,
     "micro_batches": 1,
     "dtype": "fp32",
+    "product_dtype": "bf16",
     "forward_ms": 1.5,
     "backward_ms": 3,
     "update_ms": 0.1,

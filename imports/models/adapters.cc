@@ -1,0 +1,143 @@
+// LoRA: adapters next to the products of a frozen model.
+#include <algorithm>
+#include <set>
+
+#include "catalogue/architectures/architecture.h"
+#include "core/base/error.h"
+#include "formats/input/read_workload.h"
+#include "formats/json/reader.h"
+#include "imports/format.h"
+#include "imports/models/families.h"
+
+namespace syncline::job::models {
+namespace {
+
+// Returns the parameters of a workload's operators, in the order of use.
+Parameters generated(const Json& workload) {
+  Cluster any;
+  any.device.flops = any.device.half_flops = any.device.memory = 1;
+  Json plain = {{"name", "model"}, {"operators", workload.at("operators")}};
+  for (const char* key : {"dtype", "autocast"}) plain["operators"].erase(key);
+  const Workload read = input::read_workload(Reader(plain, "model", ""), any);
+  const Json& operators = plain["operators"];
+  const auto* row = operators::find_architecture(operators.value("architecture", ""));
+  const Json shape = operators.value("shape", Json::object());
+  const std::int64_t experts = shape.value("experts", row == nullptr ? 0 : row->shape.experts);
+  const double each = static_cast<double>(shape.value(
+      "experts_per_token", row == nullptr ? std::int64_t{1} : row->shape.experts_per_token));
+  Parameters all;
+  double table = 0;
+  for (auto tensor = read.tensors.rbegin(); tensor != read.tensors.rend(); ++tensor) {
+    const bool embedding = is_table(tensor->name);
+    const auto elements = static_cast<double>(tensor->elements);
+    Parameter parameter{tensor->name, tensor->shape, elements};
+    if (tensor->shape.size() == 2 && !embedding) {
+      parameter.multiplied =
+          tensor->expert ? elements * each / static_cast<double>(experts) : elements;
+    }
+    if (embedding && table == 0) table = elements;
+    all.push_back(std::move(parameter));
+  }
+  const bool gpt2 = operators.value("architecture", "").starts_with("gpt2");
+  const bool tied = gpt2 || shape.value("tied", row != nullptr && row->shape.tied);
+  if (tied) all.back().multiplied += table;
+  return all;
+}
+
+// Returns the parameters of a workload's tensors, in the order of use.
+Parameters listed(const Json& workload) {
+  Parameters all;
+  const Json& tensors = workload.at("tensors");
+  for (auto tensor = tensors.rbegin(); tensor != tensors.rend(); ++tensor) {
+    Parameter parameter{tensor->at("name"), tensor->at("shape")};
+    parameter.elements = static_cast<double>(elements_of(parameter.shape).value_or(0));
+    parameter.multiplied = tensor->value("forward_flops", 0.0) / 2 / kTokens;
+    all.push_back(std::move(parameter));
+  }
+  return all;
+}
+
+// Returns a product's module, "q_proj" of "layers.0.self_attn.q_proj.weight"; empty: no product.
+std::string module_of(const Parameter& parameter) {
+  if (parameter.shape.size() != 2 || parameter.multiplied == 0) return "";
+  std::string name = parameter.name;
+  if (!name.ends_with(".weight")) return "";
+  name.resize(name.size() - std::string_view(".weight").size());
+  return name.substr(name.rfind('.') + 1);
+}
+
+bool is_in(const std::vector<std::string>& words, const std::string& word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+// Throws InputError if a word names none of the model's modules.
+void expect_modules(const std::vector<std::string>& words, const std::set<std::string>& modules) {
+  std::string all;
+  for (const std::string& module : modules) all += (all.empty() ? "" : ", ") + module;
+  for (const std::string& word : words) {
+    if (modules.contains(word)) continue;
+    throw InputError("adapters: '" + word + "' is none of the model's modules: " + all);
+  }
+}
+
+}  // namespace
+
+Json with_adapters(const Json& workload, const Adapters& adapters, const std::string& dtype) {
+  const bool made = workload.contains("operators");
+  const Parameters model = made ? generated(workload) : listed(workload);
+  std::set<std::string> products, modules;
+  for (const Parameter& each : model) {
+    const std::string module = module_of(each);
+    if (!module.empty()) products.insert(module);
+    std::string name = each.name.substr(0, each.name.rfind('.'));
+    modules.insert(name.substr(name.rfind('.') + 1));
+  }
+  expect_modules(adapters.targets, products);
+  expect_modules(adapters.trained, modules);
+  Parameters all;
+  Json frozen = Json::array();
+  for (Parameter each : model) {
+    if (each.name.find("vision") != std::string::npos) {
+      throw InputError("adapters: of a model that also reads images are not modelled");
+    }
+    const std::string module = module_of(each);
+    const std::string name = each.name.substr(0, each.name.rfind('.'));
+    const bool head = module.find("head") != std::string::npos || module == "score";
+    const bool target =
+        adapters.targets.empty() ? !module.empty() && !head : is_in(adapters.targets, module);
+    if (target && name.find("expert") != std::string::npos) {
+      throw InputError("adapters: of experts (" + name +
+                       ") are not modelled: name the targets among the others");
+    }
+    each.trained = is_in(adapters.trained, name.substr(name.rfind('.') + 1));
+    all.push_back(each);
+    if (!each.trained) {
+      // Quantised products take fewer bytes than the format has.
+      constexpr std::int64_t kBits = 16;
+      Json shape = each.shape;
+      const bool fewer = adapters.bits > 0 && !module.empty() && !head;
+      if (fewer) shape = {static_cast<std::int64_t>(each.elements) * adapters.bits / kBits};
+      frozen.push_back(
+          {{"name", each.name}, {"shape", std::move(shape)}, {"dtype", fewer ? "bf16" : dtype}});
+    }
+    if (!target) continue;
+    const std::int64_t out = each.shape[0], in = each.shape[1];
+    for (const auto& [part, shape] : {std::pair{".lora_A.weight", std::vector{adapters.rank, in}},
+                                      {".lora_B.weight", std::vector{out, adapters.rank}}}) {
+      const auto elements = static_cast<double>(shape[0] * shape[1]);
+      all.push_back({name + part, shape, elements, "fp32", elements});
+    }
+  }
+  if (std::ranges::none_of(all, &Parameter::trained)) {
+    throw InputError("adapters: the model has no product to put them at");
+  }
+  Json adapted =
+      workload_of(workload.at("name"), workload.value("source", ""), tensors_of(all, true));
+  adapted["buffers"] = std::move(frozen);
+  for (const auto& [key, value] : workload.items()) {
+    if (key != "operators" && key != "tensors" && key != "buffers") adapted[key] = value;
+  }
+  return adapted;
+}
+
+}  // namespace syncline::job::models
