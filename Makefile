@@ -34,8 +34,8 @@ PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev 
             liblbfgspp-dev libsimdjson-dev libyaml-cpp-dev libtomlplusplus-dev zlib1g-dev libexpat1-dev \
             iproute2 libgloo-dev libopenmpi-dev openmpi-bin libzmq3-dev libsodium-dev \
             libseccomp-dev
-# What dpkg says of the libraries that the program is linked to.
-DEB_PACKAGES := dpkg-dev
+# What dpkg says of the libraries that the program is linked to; file finds them (Debian 13 has none).
+DEB_PACKAGES := dpkg-dev file
 # For the module of Python.
 PYTHON_PACKAGES := python3-dev
 # Real training jobs, which the tests of `syncline record` run (136 MB to fetch, 600 MB), and a browser
