@@ -19,6 +19,7 @@ const std::string kScript = SYNCLINE_SOURCE_DIR "/pytorch/syncline_record.py";
 const std::string kJobs = SYNCLINE_SOURCE_DIR "/tests/record/jobs.py";
 const std::string kSharded = SYNCLINE_SOURCE_DIR "/tests/record/sharded.py";
 const std::string kTrain = SYNCLINE_SOURCE_DIR "/tests/record/train.py";
+const std::string kChain = SYNCLINE_SOURCE_DIR "/tests/record/chain.py";
 const std::string kZero = SYNCLINE_SOURCE_DIR "/tests/record/zero.py";
 constexpr int kSteps = 93;  // that a recording takes on CPUs, as docs/record.md has it
 
@@ -225,6 +226,36 @@ TEST_F(Record, AScriptThatCannotBeRecordedKeepsItsExitCode) {
   const auto missing = started({"-m", "syncline_record", "/nowhere/train.py"})->wait();
   EXPECT_EQ(missing.code, 1);
   EXPECT_EQ(missing.err, "syncline_record: /nowhere/train.py: No such file or directory\n");
+}
+
+// What a job of two ranks says of all that it has trained.
+std::string trained(const test::Ran& ran) {
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const auto at = ran.out.find("trained ");
+  EXPECT_NE(at, std::string::npos) << ran.out;
+  return at == std::string::npos ? "" : ran.out.substr(at);
+}
+
+// record -> tune -> set -> compare, as the README has it. A rank's sum of two is the same in any
+// bucket: the settings train what DDP trains, to the bit.
+TEST_F(Record, AJobIsTunedSetAndCompared) {
+  const auto file = scratch_.path("job.json");
+  const auto ran =
+      torchrun(scratch_, {"-m", "syncline_record", "--stop", "--out", file, kChain, "1000"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  (void)answer({"tune", file, "--emit", "pytorch", "--python", scratch_.path("syncline_apply.py")});
+  const auto modules = scratch_.folder() + ":" SYNCLINE_SOURCE_DIR "/tests/record";
+  const auto plain = torchrun(scratch_, {kChain, "5"}, one_thread(modules));
+  const auto applied = torchrun(scratch_, {kChain, "5", "applied"}, one_thread(modules));
+  EXPECT_EQ(trained(applied), trained(plain));
+  const std::string command =
+      "OMP_NUM_THREADS=1 PYTHONPATH=" + modules + " " + python() +
+      " -m torch.distributed.run --rdzv_backend c10d --rdzv_endpoint localhost:0 -r 9:1 -t 9:1"
+      " --log_dir " +
+      scratch_.path("logs") + " --nproc_per_node 2 " + kChain + " 5";
+  const auto compared =
+      test::syncline_run({"compare", command, command + " applied", "--rounds", "1"});
+  EXPECT_EQ(compared.code, 0) << compared.err;
 }
 
 // On CPUs where torch lets FSDP run on them (2.15 does, 2.6 does not).
