@@ -2316,15 +2316,15 @@ class _Fsdp2(_Fsdp):
         own = [(names, group) for names, group in zip(self.modules, self.groups) if names != ("",)]
         config = {}
         again = [_resharded_to(group) for _, group in own] or [True]
-        usual = max(set(again), key=again.count)
-        config["reshard_after_forward"] = usual
+        if len(set(again) - {False}) > 1:
+            _fail("units are resharded to groups of different sizes: that is not recorded; "
+                  + _INSTEAD)
+        after = next((to for to in again if to is not False), False)
+        root = [group for names, group in zip(self.modules, self.groups) if names == ("",)]
+        if after is not True or any(_resharded_to(group) for group in root):
+            config["reshard_after_forward"] = after  # since torch 2.8 the root's, too, if given
         if len(set(again)) > 1:
-            kept = [names[0] for (names, _), to in zip(own, again) if to is False]
-            if len(set(again) - {False}) > 1:
-                _fail("units are resharded to groups of different sizes: that is not recorded; "
-                      + _INSTEAD)
-            config["reshard_after_forward"] = next(to for to in again if to is not False)
-            config["not_resharded"] = kept
+            config["not_resharded"] = [names[0] for (names, _), to in zip(own, again) if to is False]
         if self.shards() < self.ranks:
             config["mesh"] = [self.ranks // self.shards(), self.shards()]
         policy = _formats(self.groups[0].fsdp_params[0], ("param_dtype", "reduce_dtype"))
