@@ -16,8 +16,9 @@
 #   make gpu-pack the same as an archive for a machine without packages: build/gpu-hour.tar.xz
 #   make fuzz     every reader under libFuzzer, FUZZ_S seconds each (10 if left out; needs clang)
 #   make faults   the program killed, its disk full, its memory and descriptors used up
-#   make debian13 a build, the tour, the tests and the packages on a Debian 13 that debootstrap makes
-#                 (4 GB, as root)
+#   make debian12 what make deb makes, asked in an empty Debian 12 (debootstrap, 1 GB, as root)
+#   make debian13 a build, the tour, the tests and the packages on a Debian 13 that debootstrap makes,
+#                 the packages asked in an empty one (4 GB, as root)
 #   make compare  whether this build answers as OLD=path/to/another does, on 100,000 questions
 #   make frameworks what frameworks themselves do, asked anew (PyPI, some GB; FRAMEWORKS='--write')
 #   make pairs    every two capabilities together, and triples, held against laws (minutes; PAIRS)
@@ -33,8 +34,8 @@ PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev 
             liblbfgspp-dev libsimdjson-dev libyaml-cpp-dev libtomlplusplus-dev zlib1g-dev libexpat1-dev \
             iproute2 libgloo-dev libopenmpi-dev openmpi-bin libzmq3-dev libsodium-dev \
             libseccomp-dev
-# What dpkg says of the libraries that the program is linked to.
-DEB_PACKAGES := dpkg-dev
+# What dpkg says of the libraries that the program is linked to; file finds them (Debian 13 has none).
+DEB_PACKAGES := dpkg-dev file
 # For the module of Python.
 PYTHON_PACKAGES := python3-dev
 # Real training jobs, which the tests of `syncline record` run (136 MB to fetch, 600 MB), and a browser
@@ -61,7 +62,7 @@ GPU_ARCH = $(or $(addprefix sm_,$(subst .,,$(firstword $(shell nvidia-smi \
     --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)))),sm_90)
 PYTHON ?= python3
 
-.PHONY: run modules test bench fidelity install uninstall installed deb wheel first-answer python man gpu-check gpu-hour gpu-pack fuzz faults debian13 compare frameworks pairs memcheck measure reach words check build configure program rooms setup setup-test setup-deb setup-python setup-memcheck setup-check setup-debian setup-wheel tour format lint sanitize sanitize-threads clean help
+.PHONY: run modules test bench fidelity install uninstall installed deb wheel first-answer python man gpu-check gpu-hour gpu-pack fuzz faults debian12 debian13 compare frameworks pairs memcheck measure reach words check build configure program rooms setup setup-test setup-deb setup-python setup-memcheck setup-check setup-debian setup-wheel tour format lint sanitize sanitize-threads clean help
 
 run: program
 	@$(MAKE) --no-print-directory tour
@@ -114,6 +115,10 @@ installed: configure
 
 deb: setup-deb setup-python installed
 	cd $(BUILD) && cpack -G DEB
+
+# It is asked in an empty Debian 12.
+debian12: setup-debian deb first-answer
+	@$(DEBIAN) bookworm $(BUILD)-debian12 --empty tests/tools/first_answer.sh $(FIRST_ANSWER) $(BUILD)/*.deb
 
 # For any Linux of glibc 2.36 or later where it is built on Debian 12; into empty systems.
 wheel: setup-python setup-wheel setup-debian configure first-answer

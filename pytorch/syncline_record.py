@@ -115,7 +115,7 @@ def _recording(job, steps, out, name, batch):
 
     def written():
         scenario = _scenario(job, seen, name or job.name(), batch or job.batch())
-        notes = [note for note in (seen.busy(), seen.noise(), seen.crowded) if note]
+        notes = [note for note in (seen.busy(), seen.noise(), seen.crowded, job.note(seen)) if note]
         if notes:
             scenario["notes"] = notes
         _write(out, json.dumps(scenario, indent=1) + "\n")
@@ -430,6 +430,7 @@ class _Job:
         self.optimizers = [optimizer] if optimizer is not None else self._find_optimizers()
         self.sparse_rows = {}
         self.passes = 1  # backward passes of a step, once steps were watched
+        self.calls = 1  # of backward() in a pass: a loss in chunks has several
         self.went_apart = False  # there were steps without communication
         self.in_loop = False  # _Loop sees the updates
         self.watch = None
@@ -565,6 +566,10 @@ class _Job:
         """Of a step."""
         return (1 if seen.sums_last else self.passes) * len(self.bucket_bytes())
 
+    def note(self, seen):
+        """What a scenario cannot say of the job, in a sentence."""
+        return ""
+
     def what_is_sent(self, seen):
         """In a few words."""
         return f"{len(seen.order)} gradients in {len(self.bucket_bytes())} buckets"
@@ -643,6 +648,7 @@ class _Step:
         self.marks = {}
         self.ready = {}  # by gradient, in the order in which they were ready
         self.backwards = 0
+        self.calls = 0  # of backward() in this pass
         self.updates = 0
         self.sums = []  # by pass: whether its gradients are exchanged
         self.entered = []  # (when, gradients): modules of the last forward pass, as it came to them
@@ -663,8 +669,18 @@ class _Step:
             for what in ("forward", "backward", "backward_end", "put_off_end"):
                 self.marks.pop(what, None)
             self.ready = {}
+        self.calls = 0
         self.entered = []
         self.first("forward")
+
+    def begin_backward(self):
+        """A pass is a forward pass and all backward() until the next one: torchtitan's loss calls it
+        for each chunk of the tokens, then for what comes before the head."""
+        self.calls += 1
+        if self.calls == 1:
+            self.backwards += 1
+            self.first("backward")
+            self.start_beside("")
 
     def put_off(self):
         """The pass ends, but for the exchange of its gradients, which counts for nothing."""
@@ -679,7 +695,7 @@ class _Step:
             return
         self.last("backward_end")
         self.job.pass_ended(self)
-        if self.beside:
+        if self.beside and self.calls >= self.job.calls:
             self.beside.wait()
 
     def enter(self, names):
@@ -702,7 +718,8 @@ class _Step:
                  "forward": self.seconds("forward", "backward"),
                  "backward": self.seconds("backward", "backward_end"),
                  "update": self.seconds("update", "update_end"),
-                 "passes": self.backwards, "sums": self.sums, "pages": self.pages}
+                 "passes": self.backwards, "calls": self.calls, "sums": self.sums,
+                 "pages": self.pages}
         if "backward" in self.marks:
             begin = self.marks["backward"]
             times["ready"] = {n: self.job.seconds(begin, at) for n, at in self.ready.items()}
@@ -771,9 +788,7 @@ class _Watch:
             nonlocal depth
             depth += 1
             if depth == 1:
-                self.step.backwards += 1
-                self.step.first("backward")
-                self.step.start_beside("")
+                self.step.begin_backward()
             try:
                 return original(*args, **kwargs)
             finally:
@@ -797,8 +812,10 @@ class _Watch:
             _wrap_update(optimizer, begins, ended, self.undo)
 
     def is_ready(self, name):
+        again = name in self.step.ready
         self.step.ready[name] = self.job.now()
-        self.step.start_beside(name)
+        if not again:
+            self.step.start_beside(name)
 
     def hook_gradient(self, name, parameter):
         def is_ready(*_):
@@ -972,6 +989,7 @@ class _Seen:
         if len(counts) > 1:
             _fail(f"steps run {counts[0]} to {counts[-1]} backward passes; a recording needs as many "
                   "in each")
+        job.calls = max(step["calls"] for step in watched)
         exchanged = [tuple(step["sums"]) for step in self.runs.get("exchanged", [])]
         last = (False,) * (counts[0] - 1) + (True,)
         if exchanged and counts[0] > 1 and set(exchanged) not in ({last}, {(True,) * counts[0]}):
@@ -2138,16 +2156,23 @@ class _ShardedJob(_Job):
             watch.undo.callback(hook.remove)
 
     def sums_in_pass(self):
-        return False  # known once it is over
+        return False  # until it is seen
 
     def pass_ended(self, step):
-        step.sums[-1] = any(one.kind in ("reduce_scatter", "all_reduce") and one.elements > 1
-                            for one in step.sent[getattr(step, "passed", 0):])
+        step.sums[-1] |= any(one.kind in ("reduce_scatter", "all_reduce") and one.elements > 1
+                             for one in step.sent[getattr(step, "passed", 0):])
         step.passed = len(step.sent)
 
     def collectives(self, seen):
         """Without those of one number: norms, and whether something overflowed."""
         return sum(one.elements > 1 for one in seen.runs["exchanged"][-1]["sent"])
+
+    def note(self, seen):
+        if self.calls == 1 or self.ranks == 1:
+            return ""
+        return (f"a pass calls backward() {self.calls} times, as a loss in chunks does: it is "
+                f"predicted as one call, maybe without some of the {self.collectives(seen)} "
+                "collectives that a step has")
 
     def what_is_sent(self, seen):
         sent = [one for one in seen.runs["exchanged"][-1]["sent"] if one.elements > 1]
@@ -2291,15 +2316,15 @@ class _Fsdp2(_Fsdp):
         own = [(names, group) for names, group in zip(self.modules, self.groups) if names != ("",)]
         config = {}
         again = [_resharded_to(group) for _, group in own] or [True]
-        usual = max(set(again), key=again.count)
-        config["reshard_after_forward"] = usual
+        if len(set(again) - {False}) > 1:
+            _fail("units are resharded to groups of different sizes: that is not recorded; "
+                  + _INSTEAD)
+        after = next((to for to in again if to is not False), False)
+        root = [group for names, group in zip(self.modules, self.groups) if names == ("",)]
+        if after is not True or any(_resharded_to(group) for group in root):
+            config["reshard_after_forward"] = after  # since torch 2.8 the root's, too, if given
         if len(set(again)) > 1:
-            kept = [names[0] for (names, _), to in zip(own, again) if to is False]
-            if len(set(again) - {False}) > 1:
-                _fail("units are resharded to groups of different sizes: that is not recorded; "
-                      + _INSTEAD)
-            config["reshard_after_forward"] = next(to for to in again if to is not False)
-            config["not_resharded"] = kept
+            config["not_resharded"] = [names[0] for (names, _), to in zip(own, again) if to is False]
         if self.shards() < self.ranks:
             config["mesh"] = [self.ranks // self.shards(), self.shards()]
         policy = _formats(self.groups[0].fsdp_params[0], ("param_dtype", "reduce_dtype"))

@@ -19,6 +19,8 @@ const std::string kScript = SYNCLINE_SOURCE_DIR "/pytorch/syncline_record.py";
 const std::string kJobs = SYNCLINE_SOURCE_DIR "/tests/record/jobs.py";
 const std::string kSharded = SYNCLINE_SOURCE_DIR "/tests/record/sharded.py";
 const std::string kTrain = SYNCLINE_SOURCE_DIR "/tests/record/train.py";
+const std::string kChain = SYNCLINE_SOURCE_DIR "/tests/record/chain.py";
+const std::string kZero = SYNCLINE_SOURCE_DIR "/tests/record/zero.py";
 constexpr int kSteps = 93;  // that a recording takes on CPUs, as docs/record.md has it
 
 nlohmann::json answer(const std::vector<std::string>& arguments) {
@@ -159,14 +161,15 @@ TEST_F(Record, TwoRanksAsDdpItselfLoggedThem) {
 
 // Two ranks by torchrun. The log settings are those of a rank that is not there: without any, torch
 // 1.13 starts nothing under later Pythons.
-test::Ran torchrun(const test::Scratch& scratch, const std::vector<std::string>& words) {
+test::Ran torchrun(const test::Scratch& scratch, const std::vector<std::string>& words,
+                   const test::Variables& environment = one_thread()) {
   std::vector<std::string> command{"-m", "torch.distributed.run"};
   // --standalone has one port for all jobs of a machine in torch 2.1.
   command.insert(command.end(), {"--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0"});
   command.insert(command.end(), {"--nproc_per_node", "2", "-r", "9:1", "-t", "9:1"});
   command.insert(command.end(), {"--log_dir", scratch.path("logs")});
   command.insert(command.end(), words.begin(), words.end());
-  return started(command)->wait();
+  return started(command, environment)->wait();
 }
 
 // To the bit, from its own first step; the recorded ones have used up their batches.
@@ -223,6 +226,36 @@ TEST_F(Record, AScriptThatCannotBeRecordedKeepsItsExitCode) {
   const auto missing = started({"-m", "syncline_record", "/nowhere/train.py"})->wait();
   EXPECT_EQ(missing.code, 1);
   EXPECT_EQ(missing.err, "syncline_record: /nowhere/train.py: No such file or directory\n");
+}
+
+// What a job of two ranks says of all that it has trained.
+std::string trained(const test::Ran& ran) {
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const auto at = ran.out.find("trained ");
+  EXPECT_NE(at, std::string::npos) << ran.out;
+  return at == std::string::npos ? "" : ran.out.substr(at);
+}
+
+// record -> tune -> set -> compare, as the README has it. A rank's sum of two is the same in any
+// bucket: the settings train what DDP trains, to the bit.
+TEST_F(Record, AJobIsTunedSetAndCompared) {
+  const auto file = scratch_.path("job.json");
+  const auto ran =
+      torchrun(scratch_, {"-m", "syncline_record", "--stop", "--out", file, kChain, "1000"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  (void)answer({"tune", file, "--emit", "pytorch", "--python", scratch_.path("syncline_apply.py")});
+  const auto modules = scratch_.folder() + ":" SYNCLINE_SOURCE_DIR "/tests/record";
+  const auto plain = torchrun(scratch_, {kChain, "5"}, one_thread(modules));
+  const auto applied = torchrun(scratch_, {kChain, "5", "applied"}, one_thread(modules));
+  EXPECT_EQ(trained(applied), trained(plain));
+  const std::string command =
+      "OMP_NUM_THREADS=1 PYTHONPATH=" + modules + " " + python() +
+      " -m torch.distributed.run --rdzv_backend c10d --rdzv_endpoint localhost:0 -r 9:1 -t 9:1"
+      " --log_dir " +
+      scratch_.path("logs") + " --nproc_per_node 2 " + kChain + " 5";
+  const auto compared =
+      test::syncline_run({"compare", command, command + " applied", "--rounds", "1"});
+  EXPECT_EQ(compared.code, 0) << compared.err;
 }
 
 // On CPUs where torch lets FSDP run on them (2.15 does, 2.6 does not).
@@ -293,6 +326,93 @@ TEST_F(RecordShards, AreTunedAndSet) {
   EXPECT_TRUE(test::contains(code.out, "fully_shard(model, **fsdp)")) << code.out;
   test::write_text(scratch_.path("code.txt"), code.out);
   run("set", 2);
+}
+
+// The plan of each stage has the collectives that DeepSpeed's own engine asked for.
+class RecordZero : public Record, public testing::WithParamInterface<int> {
+ protected:
+  void SetUp() override {
+    Record::SetUp();
+    if (IsSkipped()) return;
+    if (test::shell(python() + " -c 'import deepspeed'").code != 0) {
+      GTEST_SKIP() << "no deepspeed in " << python() << ": SYNCLINE_PYTHON names another";
+    }
+  }
+};
+
+TEST_P(RecordZero, ListsTheCollectivesOfDeepSpeed) {
+  const std::string file = scratch_.path("job.json");
+  const auto ran = torchrun(scratch_, {"-m", "syncline_record", "--stop", "--out", file, kZero,
+                                       std::to_string(GetParam()), "1000"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  expect_accepted(file);
+  const auto recorded = nlohmann::json::parse(test::text_of(file));
+  EXPECT_EQ(recorded["strategies"][0]["dialect"], "deepspeed");
+  EXPECT_EQ(recorded["strategies"][0]["config"]["zero_optimization"]["stage"], GetParam());
+  EXPECT_EQ(answer({"run", file})["rows"][0]["collectives"],
+            recorded["published"][0]["collectives"]);
+  EXPECT_EQ(answer({"tune", file, "--emit", "deepspeed"})["emitted"]["dialect"], "deepspeed");
+}
+
+INSTANTIATE_TEST_SUITE_P(Stages, RecordZero, testing::Range(0, 4));
+
+// torchtitan's own trainer, on a processor by what titan_job.py replaces.
+class RecordTitan : public Record {
+ protected:
+  void SetUp() override {
+    Record::SetUp();
+    if (IsSkipped()) return;
+    if (test::shell(python() + " -c 'import torchtitan.trainer'").code != 0) {
+      GTEST_SKIP() << "no torchtitan in " << python() << ": SYNCLINE_PYTHON names another";
+    }
+  }
+
+  test::Ran train(const std::string& job, const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> words{"-m", "syncline_record", "--stop", "--out", file(job)};
+    words.insert(words.end(), {"-m", "torchtitan.train", "--module", "titan_job", "--config", job});
+    words.insert(words.end(), {"--dump_folder", scratch_.path("outputs")});
+    words.insert(words.end(), options.begin(), options.end());
+    const std::string folder = SYNCLINE_SOURCE_DIR;
+    return torchrun(scratch_, words, one_thread(folder + "/pytorch:" + folder + "/tests/record"));
+  }
+
+  std::string file(const std::string& job) const { return scratch_.path(job + ".json"); }
+
+  nlohmann::json recorded(const std::string& job) const {
+    const auto ran = train(job);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    expect_accepted(file(job));
+    return nlohmann::json::parse(test::text_of(file(job)), nullptr, false);
+  }
+};
+
+TEST_F(RecordTitan, AsItWrapsItsModels) {
+  const auto scenario = recorded("llama");
+  const auto& config = scenario["strategies"][0]["config"];
+  EXPECT_EQ(config["units"],
+            (nlohmann::json{"tok_embeddings", "layers.*", nlohmann::json{"norm", "lm_head"}}));
+  EXPECT_EQ(config["not_resharded"], nlohmann::json{"norm"});
+  EXPECT_EQ(answer({"run", file("llama")})["rows"][0]["collectives"],
+            scenario["published"][0]["collectives"]);
+}
+
+// The head is gathered once more there and its unit summed in two: the note says that it may
+// differ.
+TEST_F(RecordTitan, ALossInChunksIsOnePass) {
+  const auto scenario = recorded("llama_in_chunks");
+  EXPECT_FALSE(scenario["workload"].contains("micro_batches"));
+  EXPECT_TRUE(test::contains(scenario["notes"].dump(), "calls backward() 9 times")) << scenario;
+}
+
+TEST_F(RecordTitan, SaysWhatToDoInsteadOfTensorParallelism) {
+  const auto ran =
+      train("llama", {"--parallelism.tensor_parallel_degree", "2", "--training.steps", "2"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(test::contains(ran.err,
+                             "tensor, context and pipeline parallelism are not recorded; "
+                             "profile it instead, and give the traces to syncline import"))
+      << ran.err;
+  EXPECT_FALSE(std::filesystem::exists(file("llama")));
 }
 
 }  // namespace
