@@ -141,12 +141,12 @@ void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice
 }
 
 // Sets how a model runs that is trained by PyTorch alone.
-void choose_modules(Json& workload, const InitOptions& options, bool in_cut,
+void choose_modules(Json& workload, const InitOptions& options, bool own_kernels,
                     std::vector<std::string>& assumed) {
-  const bool modules = workload.contains("operators") && !in_cut;
+  const bool modules = workload.contains("operators") && !own_kernels;
   if (options.compiled && !modules) {
     throw InputError("--compiled has no meaning with " +
-                     std::string(in_cut
+                     std::string(own_kernels
                                      ? "a job that is cut, whose framework has kernels of its own"
                                      : "a file of tensors, whose operators nobody knows"));
   }
@@ -798,7 +798,8 @@ Json workload_asked(InitOptions& options, std::optional<Settings>& settings,
     choose_tensors(workload, options, settings && settings->autocast, assumed);
   }
   const bool in_cut = settings || cut_job(workload);
-  choose_modules(workload, options, in_cut && !options.zero, assumed);
+  const bool own_kernels = settings ? !settings->modules : cut_job(workload) && !options.zero;
+  choose_modules(workload, options, own_kernels, assumed);
   if (settings && settings->ranks > 0 && settings->ranks != ranks) {
     assumed.push_back(std::to_string(ranks) +
                       " GPUs, as --nodes and the node have it, in place of the " +

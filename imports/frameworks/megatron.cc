@@ -589,6 +589,7 @@ Settings of_megatron(const Json& given, const std::string& file, const std::stri
   for (const char* name : kCounted) flags.on(name);
   Settings settings;
   settings.framework = "Megatron";
+  settings.modules = false;
   read_layout(flags, settings);
   const Json parallel = settings.workload.value("parallel", Json::object());
   read_model(flags, parallel.value("tensor", std::int64_t{1}), script, settings);

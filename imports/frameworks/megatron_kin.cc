@@ -211,6 +211,7 @@ Settings of_nemo(const Json& yaml, const Json& more, const std::string& file) {
   flags.update(more);
   Settings settings = of_megatron(flags, file);
   settings.framework = "NeMo";
+  settings.modules = false;
   // Without O2 parameters stay in fp32.
   settings.autocast = !keys.on("megatron_amp_O2") && precision != "32";
   const Json devices = section.value("devices", Json());
@@ -250,6 +251,7 @@ Settings of_neox(const Json& yaml, const Json& more, const std::string& file) {
   flags.update(more);
   Settings settings = of_megatron(flags, file);
   settings.framework = "gpt-neox";
+  settings.modules = false;
   settings.strategy = zero.strategy;
   settings.micro_batches = keys.size("gradient_accumulation_steps", 1);
   settings.global_batch = keys.size("train_batch_size", 0);

@@ -204,6 +204,7 @@ std::optional<Settings> of_own_settings(const Json& given_settings, const std::s
     if (!marked) continue;
     Settings settings;
     settings.framework = own.framework;
+    settings.modules = settings.framework == "Horovod";  // the others compile a graph
     settings.autocast = true;  // if the device has a half precision; none is given
     if (!own.known.empty()) {
       refuse_unmodelled(json, file);

@@ -95,6 +95,7 @@ Settings of_yaml(const Json& yaml, const std::string& more, const std::string& n
     std::vector<std::string> notes;
     Settings settings = with_flags(frameworks::flags_of_bridge(yaml, name, notes), more, name, "");
     settings.framework = "Megatron-Bridge";
+    settings.modules = false;
     settings.assumed.insert(settings.assumed.begin(), notes.begin(), notes.end());
     return settings;
   }

@@ -32,6 +32,7 @@ struct Settings {
   Json adapters = nullptr;
   bool autocast = false;   // parameters and gradients stay in fp32
   bool compiled = false;   // by torch.compile
+  bool modules = true;     // of PyTorch; false: the framework has kernels of its own
   std::int64_t ranks = 0;  // processes that the settings start; 0: not given
   std::vector<std::string> assumed;
 };

@@ -157,8 +157,8 @@ void read_batches(const Sections& toml, bool pipelined, Settings& settings) {
   if (samples == 0) return;
   if (settings.global_batch == 0) settings.micro_batches = 1;
   if (pipelined) {
-    // A pipeline divides its samples into its own micro-batches: of so many samples, before April
-    // 2025 into so many, as many as ranks by default (pipelining_utils.py).
+    // A pipeline divides its samples into micro-batches of a given size. Before April 2025 their
+    // number was given, by default that of the ranks (pipelining_utils.py).
     const Place size{"parallelism", "pipeline_parallel_microbatch_size"};
     const std::vector<Place> count = degree("pipeline_parallel_microbatches");
     const std::int64_t ranks = toml.size(degree("pipeline_parallel_degree"), 1);
@@ -271,7 +271,7 @@ void read_model(const Sections& toml, Settings& settings) {
   settings.workload["operators"] = std::move(operators);
 }
 
-// Reads recomputation: selective is each layer whose number is a multiple of selective_ac_option
+// Reads recomputation: selective repeats layers at multiples of selective_ac_option
 // (models/llama3/infra/parallelize.py, distributed/activation_checkpoint.py).
 void read_recomputation(const Sections& toml, Settings& settings) {
   const Place mode{"activation_checkpoint", "mode"};
@@ -297,7 +297,7 @@ void read_recomputation(const Sections& toml, Settings& settings) {
   if (error != std::errc() || end != every.data() + every.size() || layers < 1 ||
       layers > kMaxEvery) {
     toml.fail(option, "found '" + every +
-                          "', expected op, or the number of layers of which one is "
+                          "', expected op, or a number of layers: the last one is "
                           "computed again");
   }
   if (layers > 1) settings.workload["checkpointing_every"] = layers;
@@ -332,6 +332,7 @@ Settings of_torchtitan(const Json& json, const std::string& file) {
   }
   Settings settings;
   settings.framework = "torchtitan";
+  settings.compiled = toml.on({{"compile", "enable"}, {"training", "compile"}});
   settings.autocast = true;
   Json parallel = Json::object();
   const std::int64_t tensor = toml.size(degree("tensor_parallel_degree"), 1);

@@ -250,6 +250,28 @@ TEST(Init, RecomputationOfSomeLayersBecomesThatOfAll) {
   EXPECT_TRUE(contains(remedy.words(), "recomputation of every layer")) << remedy.words();
 }
 
+// A file of DeepSpeed's stage takes as long as the option; compiled modules are faster. Megatron
+// has kernels of its own.
+TEST(Init, SettingsTrainModulesThatAreCompiledOrNot) {
+  InitOptions options{.model = "llama3.2_1b", .node = "dgx-a100-80gb", .nodes = 4};
+  options.zero = 3;
+  options.batch = 8;
+  const Seconds by_option = begun_as(options).workload.forward;
+  options.zero = {};
+  options.batch = {};
+  options.settings = R"({"zero_optimization": {"stage": 3}, "bf16": {"enabled": true},
+                         "train_micro_batch_size_per_gpu": 8})";
+  const Begun begun = init_scenario(options);
+  EXPECT_TRUE(says(begun, "not compiled (--compiled)"));
+  EXPECT_EQ(begun.scenario["workload"]["operators"]["eager"], true);
+  EXPECT_NEAR(test::scenario_in(begun.scenario).workload.forward / by_option, 1, 0.03);
+  options.settings = R"({"output_dir": "x", "per_device_train_batch_size": 8, "bf16": true,
+                         "torch_compile": true})";
+  EXPECT_FALSE(says(init_scenario(options), "not compiled"));
+  options.settings = "--tensor-model-parallel-size 1 --micro-batch-size 1 --bf16";
+  EXPECT_FALSE(init_scenario(options).scenario["workload"]["operators"].contains("eager"));
+}
+
 // A step keeps its samples in smaller micro-batches, and what is given stays.
 TEST(Init, AModelThatDoesNotFitGetsMicroBatches) {
   InitOptions options{.model = "llama3_70b", .node = "dgx-a100-80gb", .nodes = 3, .sequence = 1024};
