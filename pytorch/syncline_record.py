@@ -989,7 +989,7 @@ class _Seen:
         if len(counts) > 1:
             _fail(f"steps run {counts[0]} to {counts[-1]} backward passes; a recording needs as many "
                   "in each")
-        job.calls = max(step["calls"] for step in watched)
+        job.calls = min(step["calls"] for step in watched)
         exchanged = [tuple(step["sums"]) for step in self.runs.get("exchanged", [])]
         last = (False,) * (counts[0] - 1) + (True,)
         if exchanged and counts[0] > 1 and set(exchanged) not in ({last}, {(True,) * counts[0]}):

@@ -259,14 +259,19 @@ TEST(Init, SettingsTrainModulesThatAreCompiledOrNot) {
   const Seconds by_option = begun_as(options).workload.forward;
   options.zero = {};
   options.batch = {};
-  options.settings = R"({"zero_optimization": {"stage": 3}, "bf16": {"enabled": true},
-                         "train_micro_batch_size_per_gpu": 8})";
+  const test::Scratch scratch;
+  options.settings = scratch.path("ds.json");
+  test::write_text(options.settings,
+                   R"({"zero_optimization": {"stage": 3}, "bf16": {"enabled": true},
+                       "train_micro_batch_size_per_gpu": 8})");
   const Begun begun = init_scenario(options);
   EXPECT_TRUE(says(begun, "not compiled (--compiled)"));
   EXPECT_EQ(begun.scenario["workload"]["operators"]["eager"], true);
   EXPECT_NEAR(test::scenario_in(begun.scenario).workload.forward / by_option, 1, 0.03);
-  options.settings = R"({"output_dir": "x", "per_device_train_batch_size": 8, "bf16": true,
-                         "torch_compile": true})";
+  options.settings = scratch.path("arguments.json");
+  test::write_text(options.settings,
+                   R"({"output_dir": "x", "per_device_train_batch_size": 8, "bf16": true,
+                       "torch_compile": true})");
   EXPECT_FALSE(says(init_scenario(options), "not compiled"));
   options.settings = "--tensor-model-parallel-size 1 --micro-batch-size 1 --bf16";
   EXPECT_FALSE(init_scenario(options).scenario["workload"]["operators"].contains("eager"));
