@@ -674,10 +674,11 @@ class _Step:
         self.first("forward")
 
     def begin_backward(self):
-        """A pass is a forward pass and all backward() until the next one: torchtitan's loss calls it
-        for each chunk of the tokens, then for what comes before the head."""
+        """A pass of a sharded job is a forward pass and all backward() until the next one:
+        torchtitan's loss calls it for each chunk of the tokens, then for what comes before the
+        head."""
         self.calls += 1
-        if self.calls == 1:
+        if self.calls == 1 or self.job.is_ddp:
             self.backwards += 1
             self.first("backward")
             self.start_beside("")
@@ -695,7 +696,7 @@ class _Step:
             return
         self.last("backward_end")
         self.job.pass_ended(self)
-        if self.beside and self.calls >= self.job.calls:
+        if self.beside and (self.job.is_ddp or self.calls >= self.job.calls):
             self.beside.wait()
 
     def enter(self, names):
@@ -814,7 +815,7 @@ class _Watch:
     def is_ready(self, name):
         again = name in self.step.ready
         self.step.ready[name] = self.job.now()
-        if not again:
+        if self.job.is_ddp or not again:
             self.step.start_beside(name)
 
     def hook_gradient(self, name, parameter):

@@ -395,25 +395,6 @@ def gradients_that_accumulate(folder):
         assert measured["collectives"] == buckets * (1 if inside else 3), measured
 
 
-def a_loss_in_chunks_is_one_pass(folder):
-    """backward() for each chunk of what the model gives, then for the model: as torchtitan's loss."""
-    job = make(bucket_cap_mb=0.1)
-
-    def step(words):
-        job.optimizer.zero_grad(set_to_none=True)
-        given = job.model(words)
-        held = given.detach().requires_grad_()
-        for chunk in held.chunk(2):
-            chunk.pow(2).sum().backward()
-        given.backward(held.grad)
-        job.optimizer.step()
-    said, scenario = recorded(job, folder, "chunks", lambda: step(next(batches(1, 2))))
-    if dist.get_rank() == 0:
-        assert "micro_batches" not in scenario["workload"], said
-        buckets = len(recorder._Job(job.model, None).bucket_bytes())
-        assert scenario["published"][0]["collectives"] == buckets, scenario["published"]
-
-
 class Experts(nn.Module):
     """Of which each step uses another."""
 
@@ -566,7 +547,6 @@ def in_two_ranks(rank, folder):
                  jobs_that_go_wrong_are_left_as_they_were,
                  a_loop_goes_on_as_if_nobody_had_looked, a_loop_that_ends_too_early_is_told,
                  loops_that_cannot_be_recorded, gradients_that_accumulate,
-                 a_loss_in_chunks_is_one_pass,
                  unused_parameters_that_change, loops_of_all_kinds,
                  waiting_for_a_late_rank_is_no_time_of_an_exchange,
                  exchanges_that_wait_are_told, a_busy_machine_is_told):
