@@ -140,7 +140,7 @@ struct Workload {
   // The backward pass recomputes nothing, attention's scores (which flash attention never keeps),
   // or all of each layer.
   enum class Recompute { kNone, kSelective, kFull } recompute = Recompute::kNone;
-  int recompute_every = 1;  // kFull: of so many layers one, the last
+  int recompute_every = 1;  // kFull: 2 is every second layer
   // FP8 products use delayed scaling: ranks agree on the largest values in each pass, so each waits
   // for all.
   bool delayed_scaling = false;

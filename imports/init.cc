@@ -64,6 +64,8 @@ Json workload_of(const std::string& model, bool tensors, std::vector<std::string
   if (const std::string* known = file ? nullptr : models::find_named(model); known != nullptr) {
     Observed named = models::workload_of_config(models::named_configs().at(*known), model, *known);
     if (!named.workload->contains("operators")) assumed = named.warnings;
+    (*named.workload)["source"] = "sizes known by the name " + *known;
+    assumed.push_back("sizes of " + *known + " as known by its name: config.json has the model's");
     return *std::move(named.workload);
   }
   if (!file) {

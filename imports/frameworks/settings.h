@@ -28,7 +28,7 @@ struct Settings {
   Json strategy;                   // dialect and config
   std::string model;               // file of a model that the settings name, if it is here
   std::string no_model;            // reason why the model is missing, "... trains BERT"; or empty
-  // What alone is trained, beside a frozen model: models::Adapters as JSON; null: all is trained.
+  // Adapters of a frozen model (models::Adapters), as JSON; null: the whole model is trained.
   Json adapters = nullptr;
   bool autocast = false;   // parameters and gradients stay in fp32
   bool compiled = false;   // by torch.compile

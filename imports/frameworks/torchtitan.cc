@@ -157,8 +157,8 @@ void read_batches(const Sections& toml, bool pipelined, Settings& settings) {
   if (samples == 0) return;
   if (settings.global_batch == 0) settings.micro_batches = 1;
   if (pipelined) {
-    // A pipeline divides its samples into micro-batches of a given size. Before April 2025 their
-    // number was given, by default that of the ranks (pipelining_utils.py).
+    // A pipeline divides its samples into micro-batches of a given size. In older versions their
+    // number was given, by default that of the ranks (parallelisms/pipelining_utils.py).
     const Place size{"parallelism", "pipeline_parallel_microbatch_size"};
     const std::vector<Place> count = degree("pipeline_parallel_microbatches");
     const std::int64_t ranks = toml.size(degree("pipeline_parallel_degree"), 1);
@@ -167,7 +167,7 @@ void read_batches(const Sections& toml, bool pipelined, Settings& settings) {
     if (counted) {
       const std::int64_t batches = toml.size(count, ranks, 1, kMaxSamples);
       if (samples % batches != 0) {
-        toml.fail({"training", "batch_size"}, "is " + std::to_string(samples) +
+        toml.fail(*toml.find({local, older}), "is " + std::to_string(samples) +
                                                   ", no multiple of " + std::to_string(batches) +
                                                   " micro-batches");
       }

@@ -414,7 +414,7 @@ void search_space(const dialect::Dialect& dialect, const Strategy& winner, const
                                           partitions_of(evaluator));
     search.set_candidates(candidates);
   }
-  // What candidates leave out has its default, not the job's own value.
+  // A key that candidates leave out has its default, not the job's own value.
   Json others = own;
   for (const Json& config : candidates) remove_settings(config, others);
   constexpr std::size_t kFew = 16, kLittleWork = 20'000;

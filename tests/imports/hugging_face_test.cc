@@ -433,8 +433,8 @@ TEST_F(HuggingFace, AdaptersOfLlama) {
   // Embedding, head and 65 norms stay in bf16.
   constexpr Bytes kPlain = 2 * (2 * 128256 * 4096 + 65 * 4096);
   EXPECT_EQ(frozen(packed), kPlain + (kAll - kPlain) / 4);
-  // What is frozen has no gradient of its weights: a backward pass of one forward pass, not two,
-  // but for what comes before the first adapter.
+  // Frozen products have no gradients of weights: the backward pass takes one forward pass, less
+  // the products before the first adapter.
   EXPECT_GT(backward_time(few), 0.9 * few.forward);
   EXPECT_LT(backward_time(few), 1.05 * few.forward);
   const std::string none = test::input_error([&] { job("lora\nlora_target_modules: [c_attn]\n"); });

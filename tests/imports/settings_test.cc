@@ -748,7 +748,7 @@ TEST(Torchtitan, SelectiveRecomputationIsEverySecondLayer) {
                        "found 'two', expected op, or a number of layers"));
 }
 
-// Until April 2025 a pipeline had as many micro-batches as ranks, since then micro-batches of one.
+// In older versions a pipeline has a micro-batch per rank, in newer ones micro-batches of a sample.
 TEST(Torchtitan, MicroBatchesFollowTheVersion) {
   const std::string model = "[model]\nname = 'llama3'\nflavor = '8B'\n[training]\n";
   const Settings older = of_file("a.toml", model +

@@ -134,6 +134,8 @@ const std::vector<Fragment> kOfWorkloads{
     {"each micro-batch", "", R"({"workload": {"micro_batches": 4},
         "strategy": {"each_micro_batch": true}})"},
     {"checkpointing", "", R"({"workload": {"activation_checkpointing": "full"}})"},
+    {"checkpointing every second layer", "",
+     R"({"workload": {"activation_checkpointing": "full", "checkpointing_every": 2}})"},
     {"compute fusion", "", R"({"strategy": {"compute_fusion": {"fuse_gemm_epilogue": true}}})"},
 };
 

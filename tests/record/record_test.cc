@@ -228,7 +228,7 @@ TEST_F(Record, AScriptThatCannotBeRecordedKeepsItsExitCode) {
   EXPECT_EQ(missing.err, "syncline_record: /nowhere/train.py: No such file or directory\n");
 }
 
-// What a job of two ranks says of all that it has trained.
+// Returns the output of a job from "trained" on.
 std::string trained(const test::Ran& ran) {
   EXPECT_EQ(ran.code, 0) << ran.err;
   const auto at = ran.out.find("trained ");
