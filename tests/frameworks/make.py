@@ -66,6 +66,18 @@ SCRIPTS = [
 ]
 
 
+def runs(python):
+    """Whether it starts: a stand-in of a version manager is found, and refuses."""
+    return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
+
+
+def newer_python(names):
+    """The first Python of these names on PATH that starts, or nothing."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    found = (shutil.which(name, path=folder) for name in names for folder in folders)
+    return next((python for python in found if python and runs(python)), None)
+
+
 def environment(root, name):
     """The environment's Python, with all that it takes installed."""
     folder = root / name
@@ -75,7 +87,7 @@ def environment(root, name):
     if done.exists() and done.read_text() == wanted:
         return python
     if name in PYTHONS and sys.version_info < (3, 12):
-        found = next(filter(None, map(shutil.which, PYTHONS[name])), None)
+        found = newer_python(PYTHONS[name])
         if found is None:
             return None
         subprocess.run([found, "-m", "venv", folder], check=True)
