@@ -122,6 +122,18 @@ std::string as_line(const std::vector<std::string>& words) {
   return shorten_text(visible(line), 80);
 }
 
+// Names the commands that a script missed; empty if there are none.
+std::string missing_text(const std::vector<std::string>& names) {
+  constexpr std::size_t kMax = 6;
+  if (names.empty()) return "";
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMax, names.size()); ++i) {
+    text += (i > 0 ? ", " : "") + names[i];
+  }
+  if (names.size() > kMax) text += " and " + std::to_string(names.size() - kMax) + " more";
+  return "this machine lacks " + text + ", taken to succeed without an output";
+}
+
 int run(const CaptureVerb& verb) {
   note_files_of(verb.command);
   expect_writable({verb.out});
@@ -139,11 +151,13 @@ int run(const CaptureVerb& verb) {
   const live::JobEnd end = live::run_ranks({script}, {});
   const int code = end.ranks.front().code;
   const std::vector<launch::CapturedLaunch> launches = launch::read_launches(folder.path());
+  const std::string missing = missing_text(launch::read_missing(folder.path()));
   if (launches.empty()) {
     if (end.interrupted != 0) return 128 + end.interrupted;
     throw InputError("capture: '" + line + "' ended with exit code " + std::to_string(code) +
                      " and launched no training; launchers that another program calls by their "
-                     "path are not captured");
+                     "path are not captured" +
+                     (missing.empty() ? "" : "; " + missing));
   }
   const std::string text = launch::json_of(launches).dump(2) + "\n";
   if (verb.out.empty()) {
@@ -151,6 +165,7 @@ int run(const CaptureVerb& verb) {
   } else {
     write_file(verb.out, text);
   }
+  if (!missing.empty()) tell("Not everything ran: " + missing + ".");
   if (end.interrupted != 0) {
     tell("Interrupted: later launches are missing.");
   } else if (launches.size() >= launch::kMaxLaunches) {

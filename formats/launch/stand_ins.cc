@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr long long kLargestSettings = 1 << 20;
 constexpr std::size_t kMaxFiles = 32;
+constexpr std::size_t kLongestName = 40;  // of a command that is missing, in characters
 
 // Names of launchers; each leads to this script.
 constexpr std::array kNames{"bash",
@@ -55,7 +56,13 @@ constexpr std::array kNames{"bash",
                             "poetry",
                             "conda",
                             "aprun",
-                            "jsrun"};
+                            "jsrun",
+                            "numactl",
+                            "taskset",
+                            "nsys",
+                            "ncu",
+                            "rocprof",
+                            "rocprofv3"};
 
 constexpr const char* kStandIn = R"sh(#!/bin/sh
 # Stands in for a launcher while `syncline capture` runs a script.
@@ -168,7 +175,31 @@ begins() {
   esac
 }
 
-# Runs what stands behind the options, once, as the first rank.
+# Runs a command; a launcher that is called by its path is replaced too.
+run_as_named() {
+  case $1 in *.sh | *.bash) [ -x "$1" ] || exec bash "$@" ;; esac
+  case $1 in */*python* | */torchrun | */deepspeed | */accelerate)
+    inside=${1##*/}
+    case $inside in python3.*) inside=python3 ;; esac
+    shift
+    exec "$own/$inside" "$@" ;;
+  esac
+  exec "$@"
+}
+
+# Skips the options of a program that starts one command on other terms, then runs the command.
+run_behind() {
+  all=$#
+  for word do
+    ! begins "$word" || break
+    all=$((all - 1))
+  done
+  [ $all -gt 0 ] || really_run "$@"
+  while [ $# -gt $all ]; do shift; done
+  run_as_named "$@"
+}
+
+# Runs the command that stands behind the options, once, as the first rank.
 run_inside() {
   around=$own/around.$$
   [ -z "$SYNCLINE_CAPTURE_AROUND" ] || cp "$SYNCLINE_CAPTURE_AROUND" "$around"
@@ -189,14 +220,7 @@ run_inside() {
         export OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_LOCAL_RANK ;;
       esac ;;
   esac
-  case $1 in *.sh | *.bash) [ -x "$1" ] || exec bash "$@" ;; esac
-  case $1 in */*python* | */torchrun | */deepspeed | */accelerate)
-    inside=${1##*/}
-    case $inside in python3.*) inside=python3 ;; esac
-    shift
-    exec "$own/$inside" "$@" ;;
-  esac
-  exec "$@"
+  run_as_named "$@"
 }
 
 # A batch script runs here and now; what it prints is no answer of sbatch's.
@@ -242,6 +266,7 @@ case $program:${1-} in
     case " $* " in *[\ /]python* | *[\ /]torchrun* | *[\ /]deepspeed* | *[\ /]accelerate*) run_inside "$@" ;; esac
     really_run "$@" ;;
   sbatch:*) run_batch "$@" ;;
+  numactl:* | taskset:* | nsys:* | ncu:* | rocprof*:*) run_behind "$@" ;;
   scontrol:show) host_names || really_run "$@" ;;
   docker:* | podman:* | singularity:* | apptainer:* | ssh:* | pdsh:*)
     case $* in
@@ -256,9 +281,14 @@ esac
 
 // Every bash reads this first. It keeps the replacements first in PATH, and makes a function for a
 // launcher that is called by its path. Outside of a job it sets Slurm's variables by the script's
-// #SBATCH lines.
+// #SBATCH lines. Commands that only the cluster has (module, nvidia-smi) succeed without an output,
+// and files of an environment that is missing do not end a script under `set -e`.
 constexpr const char* kBashStart = R"sh(
 [ -z "$SYNCLINE_CAPTURE_BASH_ENV" ] || . "$SYNCLINE_CAPTURE_BASH_ENV"
+command_not_found_handle() {
+  grep -qsxF -- "$1" "$SYNCLINE_CAPTURE/missing" || echo "$1" >>"$SYNCLINE_CAPTURE/missing"
+}
+syncline_strict=
 syncline_before() {
   { local -; set +x; } 2>/dev/null
   case $PATH in "$SYNCLINE_CAPTURE":*) ;; *) PATH=$SYNCLINE_CAPTURE:$PATH ;; esac
@@ -276,7 +306,11 @@ syncline_before() {
   eval "function $word { SYNCLINE_CAPTURE_REAL=$word \"\$SYNCLINE_CAPTURE/$name\" \"\$@\"; }"
 }
 set -o functrace
-trap 'syncline_before "$BASH_COMMAND"' DEBUG
+trap 'case $BASH_COMMAND in
+  "source "* | ". "* | "ulimit "*) case $- in *e*) set +e; syncline_strict=1 ;; esac ;;
+  *) [ -z "$syncline_strict" ] || { set -e; syncline_strict=; } ;;
+esac
+syncline_before "$BASH_COMMAND"' DEBUG
 if [ -z "${SLURM_JOB_ID-}" ] && [ -f "$0" ] && grep -q '^#SBATCH' "$0"; then
   eval "$(sh "$SYNCLINE_CAPTURE/.slurm" "$0")"
 fi
@@ -504,6 +538,15 @@ std::map<std::string, std::string> write_stand_ins(const std::string& folder) {
           {"SYNCLINE_CAPTURE_BASH_ENV", start != nullptr ? start : ""},
           {"BASH_ENV", (own / ".bash").string()},
           {"PATH", folder + ":" + (path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin")}};
+}
+
+std::vector<std::string> read_missing(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const std::string& name : parts_of(text_in(fs::path(folder) / "missing"), '\n')) {
+    const std::string shown = shorten_text(visible(name), kLongestName);
+    if (std::ranges::find(names, shown) == names.end()) names.push_back(shown);
+  }
+  return names;
 }
 
 std::vector<CapturedLaunch> read_launches(const std::string& folder) {

@@ -16,6 +16,10 @@ inline constexpr std::size_t kMaxLaunches = 99;  // one more ends the script
 // Writes them into an empty folder. Returns the variables by which a script finds them.
 std::map<std::string, std::string> write_stand_ins(const std::string& folder);
 
+// Returns the commands that this machine lacks, each once, in the order of their first calls. They
+// were taken to succeed.
+std::vector<std::string> read_missing(const std::string& folder);
+
 // Reads their records, in the order of the calls. Omits values of secret flags.
 std::vector<CapturedLaunch> read_launches(const std::string& folder);
 

@@ -154,9 +154,10 @@ std::vector<std::string> targets_of(const Keys& arguments, bool all_by_default,
   return words;
 }
 
-// Reads LoRA: its gradients alone travel. Refuses other ways to train a part of a model.
-void take_adapters(const Keys& arguments, Settings& settings) {
-  const Json& all = arguments.all;
+}  // namespace
+
+void take_adapters(const Json& all, const std::string& file, Settings& settings) {
+  const Keys arguments{all, file};
   const std::string kind = lower(arguments.word("finetuning_type"));
   const bool peft = arguments.on("use_peft") || arguments.on("use_lora");
   const bool lora = kind == "lora" || kind == "qlora" || (peft && kind.empty());
@@ -202,6 +203,8 @@ void take_adapters(const Keys& arguments, Settings& settings) {
          "in place of these settings");
   }
 }
+
+namespace {
 
 // Returns a model's name as its maker writes it, then without its kind of tuning and its version,
 // all of it in letters and digits.
@@ -818,7 +821,7 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
   const Json degrees =
       without_prefix(section_of(launch_settings, "parallelism_config"), "parallelism_config_");
   read_degrees({degrees, file}, settings);
-  take_adapters(arguments, settings);
+  take_adapters(arguments.all, arguments.file, settings);
   name_left_out(arguments, launch, settings.assumed);
   read_model(arguments, settings);
   return settings;

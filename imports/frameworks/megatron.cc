@@ -479,6 +479,20 @@ void read_step(Flags& flags, Settings& settings) {
   }
 }
 
+// Reads the format of the main gradients: bf16 ones are kept and summed as they are, unless that
+// is fp32 (validate_args in megatron/training/arguments.py).
+void read_main_gradients(Flags& flags, Json& config) {
+  const std::string name = "main-grads-dtype";
+  const std::string format = flags.word(name, "fp32");
+  if (format == "fp32" || format == "torch.float32") return;
+  if (config.contains("accumulate-allreduce-grads-in-fp32")) {
+    flags.fail(name, "is " + format +
+                         ", which --accumulate-allreduce-grads-in-fp32 does not go with: leave one "
+                         "of the two out");
+  }
+  if (flags.has("bf16") && flags.value("bf16") == true) config["grad-reduce-in-bf16"] = true;
+}
+
 void read_exchange(Flags& flags, Settings& settings) {
   constexpr std::array kSized{"num-distributed-optimizer-instances",
                               "ddp-bucket-size",
@@ -496,6 +510,7 @@ void read_exchange(Flags& flags, Settings& settings) {
   if (in_fp8(flags) && config.value("fp8-recipe", "delayed") == "delayed") {
     settings.workload["delayed_scaling"] = true;
   }
+  read_main_gradients(flags, config);
   settings.strategy = {{"dialect", "megatron"}, {"config", std::move(config)}};
 }
 

@@ -42,6 +42,9 @@ void take_nemo_model(const Json& model, const std::string& file, Json& flags) {
   for (const auto& [name, flag] : kOfNemo) {
     if (has_value(model, name)) flags[flag] = model[name];
   }
+  // NeMo's own files name a method of full recomputation also with "selective", and it has no
+  // effect.
+  if (flags.value("recompute-granularity", Json()) != "full") flags.erase("recompute-method");
   for (const char* name : {"encoder_seq_length", "seq_length"}) {
     if (has_value(model, name) && !flags.contains("seq-length")) flags["seq-length"] = model[name];
   }
@@ -108,6 +111,19 @@ void take_nemo_exchange(const Json& model, const std::string& file, Json& flags,
 // Returns the keys with underscores for dashes, as gpt-neox takes them one by one.
 Json neox_keys(const Json& yaml) { return with_underscores(yaml); }
 
+// Writes a gated feed-forward layer. Without a size its two matrices and the gate have together the
+// parameters of two of four times the width (megatron/model/transformer.py).
+void take_neox_gate(const Keys& keys, Json& flags, std::vector<std::string>& notes) {
+  flags["swiglu"] = true;
+  const std::int64_t hidden = keys.size("hidden_size", 0);
+  if (flags.contains("ffn-hidden-size") || hidden <= 0 || hidden > (1 << 24)) return;
+  const std::int64_t unit = std::max<std::int64_t>(1, keys.size("mlp_multiple_of", 256));
+  const std::int64_t inner = (8 * hidden / 3 + unit - 1) / unit * unit;
+  flags["ffn-hidden-size"] = inner;
+  notes.push_back("gates of " + std::to_string(inner) +
+                  ", two thirds of four times the width in multiples of " + std::to_string(unit));
+}
+
 void take_neox_model(const Keys& keys, Json& flags, std::vector<std::string>& notes) {
   for (const auto& [name, flag] : std::initializer_list<std::pair<const char*, const char*>>{
            {"num_layers", "num-layers"},
@@ -140,7 +156,10 @@ void take_neox_model(const Keys& keys, Json& flags, std::vector<std::string>& no
   }
   if (keys.on("no_weight_tying")) flags["untie-embeddings-and-output-weights"] = true;
   const std::string activation = lower(keys.word("activation", "gelu"));
-  if (activation.ends_with("glu") || keys.word("mlp_type") == "llama") flags["swiglu"] = true;
+  const std::string mlp = lower(keys.word("mlp_type", "regular"));
+  if (activation.ends_with("glu") || mlp == "llama" || mlp == "gated") {
+    take_neox_gate(keys, flags, notes);
+  }
   if (keys.on("sequence_parallel")) flags["sequence-parallel"] = true;
   if (keys.on("checkpoint_activations")) flags["recompute-granularity"] = "full";
   if (flags.contains("vocab-size") || flags.contains("padded-vocab-size")) return;
@@ -159,9 +178,10 @@ Json neox_zero(const Json& all) {
   Json config = Json::object();
   for (const char* key :
        {"zero_optimization", "fp16", "bf16", "gradient_clipping", "communication_data_type",
-        "prescale_gradients", "gradient_predivide_factor", "sparse_gradients"}) {
+        "prescale_gradients", "gradient_predivide_factor", "sparse_gradients", "data_types"}) {
     if (has_value(all, key)) config[key] = all[key];
   }
+  if (all.value("fp32_allreduce", Json()) == true) config["communication_data_type"] = "fp32";
   if (!config.contains("zero_optimization")) config["zero_optimization"] = {{"stage", 0}};
   // "fp16" may be of another type.
   const Json& half = section_of(config, "fp16");
@@ -256,10 +276,17 @@ Settings of_neox(const Json& yaml, const Json& more, const std::string& file) {
   settings.micro_batches = keys.size("gradient_accumulation_steps", 1);
   settings.global_batch = keys.size("train_batch_size", 0);
   settings.assumed.insert(settings.assumed.begin(), notes.begin(), notes.end());
-  for (const char* key : {"attention_config", "sparse_attention", "moe_num_experts"}) {
-    if (has_value(all, key)) {
-      settings.assumed.push_back("nothing gained or lost by what is left out: " + std::string(key));
-    }
+  settings.assumed.insert(settings.assumed.end(), zero.assumed.begin(), zero.assumed.end());
+  std::string left;
+  for (const char* key :
+       {"attention_config", "sparse_attention", "moe_num_experts", "moe_expert_parallel_size",
+        "gpt_j_residual", "use_mup", "checkpoint_num_layers", "partition_activations",
+        "synchronize_each_layer", "cpu_optimizer", "expansion_factor", "sliding_window_width"}) {
+    if (!has_value(all, key) || all[key] == false || all[key] == 1) continue;
+    left += (left.empty() ? "" : ", ") + std::string(key);
+  }
+  if (!left.empty()) {
+    settings.assumed.push_back("nothing gained or lost by what is left out: " + left);
   }
   return settings;
 }

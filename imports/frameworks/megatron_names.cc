@@ -53,7 +53,6 @@ constexpr Usual kUsual[]{{"attention-backend", {"auto", "flash", "fused", "AttnB
                          {"distributed-backend", {"nccl", "", "", ""}},
                          {"exp-avg-dtype", {"fp32", "torch.float32", "", ""}},
                          {"exp-avg-sq-dtype", {"fp32", "torch.float32", "", ""}},
-                         {"main-grads-dtype", {"fp32", "torch.float32", "", ""}},
                          {"main-params-dtype", {"fp32", "torch.float32", "", ""}},
                          {"pipeline-model-parallel-comm-backend", {"nccl", "", "", ""}},
                          {"recompute-modules", {"core_attn", "[\"core_attn\"]", "", ""}},

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "catalogue/architectures/architecture.h"
@@ -11,6 +12,7 @@
 #include "formats/json/reader.h"
 #include "imports/frameworks/keys.h"
 #include "imports/frameworks/settings.h"
+#include "imports/models/families.h"
 
 namespace syncline::job::frameworks {
 namespace {
@@ -78,28 +80,30 @@ constexpr std::array<Schedules, 4> kSchedules{{{"1F1B", "1f1b", 1},
                                                {"Interleaved1F1B", "interleaved", 2},
                                                {"InterleavedZeroBubble", "interleaved", 2}}};
 
-// A flavor of torchtitan, and its architecture here.
-struct Flavor {
-  const char* model;
-  const char* flavor;
-  const char* row;
-};
-constexpr std::array<Flavor, 7> kFlavors{{{"llama3", "8B", "llama3_8b"},
-                                          {"llama3", "70B", "llama3_70b"},
-                                          {"llama3", "405B", "llama3.1_405b"},
-                                          {"llama2", "7B", "llama2_7b"},
-                                          {"qwen3", "0.6B", "qwen3_0.6b"},
-                                          {"qwen3", "30B-A3B", "qwen3_30b_a3b"},
-                                          {"deepseek_v3", "671B", "deepseek_v3"}}};
-
-const operators::Architecture* row_of(const Sections& toml) {
+// Returns the model's name with its flavor, "qwen3_8B"; empty: none is given.
+std::string model_name(const Sections& toml) {
   const std::string model = toml.word({{"model", "name"}}, "");
   const std::string flavor = toml.word({{"model", "flavor"}}, "");
-  for (const Flavor& known : kFlavors) {
-    if (model == known.model && flavor == known.flavor)
-      return operators::find_architecture(known.row);
+  if (model == "llama3" && flavor == "405B") return "llama3.1_405b";
+  if (model == "deepseek_v3" && flavor == "671B") return model;
+  return model.empty() || flavor.empty() ? model : model + "_" + flavor;
+}
+
+// Layout of the model that the settings name.
+struct Layout {
+  std::int64_t layers = 0;
+  bool tied = false;  // head and embedding are one tensor
+};
+std::optional<Layout> known_layout(const Sections& toml) {
+  const std::string plain = models::plain_name(model_name(toml));
+  for (const operators::Architecture& row : operators::architectures()) {
+    if (models::plain_name(row.name) == plain) return Layout{row.shape.layers, row.shape.tied};
   }
-  return nullptr;
+  const std::string* name = models::find_named(plain);
+  if (name == nullptr) return std::nullopt;
+  const Json& config = models::named_configs().at(*name);
+  return Layout{config.value("num_hidden_layers", std::int64_t{0}),
+                config.value("tie_word_embeddings", false)};
 }
 
 // Returns the stages by the layers of each; the embedding and the head count as one layer each.
@@ -107,13 +111,13 @@ std::int64_t stages_of(const Sections& toml, std::int64_t pipeline, std::int64_t
   const Place each{"parallelism", "pipeline_parallel_layers_per_stage"};
   const std::int64_t layers_a_stage = toml.size({each}, 0, 1, operators::kMaxLayers);
   if (layers_a_stage == 0) return usual;
-  const operators::Architecture* row = row_of(toml);
-  if (row == nullptr) {
+  const std::optional<Layout> known = known_layout(toml);
+  if (!known) {
     toml.fail(each,
               "says the stages of a model whose layers are not known: --vp says how many a "
               "rank has");
   }
-  const std::int64_t layers = row->shape.layers + 2;
+  const std::int64_t layers = known->layers + 2;
   const std::int64_t stages = (layers + layers_a_stage - 1) / layers_a_stage;
   if (stages % pipeline != 0) {
     toml.fail(each, std::to_string(layers) +
@@ -154,8 +158,16 @@ void read_batches(const Sections& toml, bool pipelined, Settings& settings) {
   std::int64_t samples = toml.size({local, older}, 0, 1, kMaxSamples);
   settings.global_batch = toml.size({{"training", "global_batch_size"}}, 0, -1, kMaxSamples);
   if (settings.global_batch < 0) settings.global_batch = 0;
+  // Some branches of torchtitan say the micro-batches themselves.
+  const Place steps{"training", "gradient_accumulation_steps"};
+  const std::int64_t accumulated = toml.size({steps}, 1, 1, kMaxSamples);
+  if (accumulated > 1 && (pipelined || settings.global_batch > 0)) {
+    toml.fail(steps, pipelined
+                         ? "does not go with a pipeline, whose micro-batches it does not say"
+                         : "does not go with training.global_batch_size: give one of the two");
+  }
   if (samples == 0) return;
-  if (settings.global_batch == 0) settings.micro_batches = 1;
+  if (settings.global_batch == 0) settings.micro_batches = accumulated;
   if (pipelined) {
     // A pipeline divides its samples into micro-batches of a given size. In older versions their
     // number was given, by default that of the ranks (parallelisms/pipelining_utils.py).
@@ -209,16 +221,16 @@ Wrapped wrapped(const Sections& toml, std::vector<std::string>& assumed) {
                                 {"training", "batch_size"},
                                 {"model", "tokenizer_path"},
                                 {"checkpoint", "enable_checkpoint"}}) != nullptr;
-  const operators::Architecture* row = row_of(toml);
+  const std::optional<Layout> known = known_layout(toml);
   if (older && !newer) {
     Json last = Json::array();
-    if (row != nullptr) last.push_back("model.layers." + std::to_string(row->shape.layers - 1));
+    if (known) last.push_back("model.layers." + std::to_string(known->layers - 1));
     return {{"model.layers.*"}, std::move(last), true};
   }
   if (!newer) {
     assumed.emplace_back("torchtitan 0.2 or later, which wraps embedding, norm and head apart");
   }
-  if (row != nullptr && row->shape.tied) {
+  if (known && known->tied) {
     return {{{"model.embed_tokens", "model.norm"}, "model.layers.*"}, {"model.norm"}, false};
   }
   return {
@@ -233,7 +245,9 @@ Json strategy_of(const Sections& toml, const Json& parallel, std::vector<std::st
     toml.fail(place, "found '" + reshard + "', expected default, always or never");
   }
   const std::int64_t replicas = toml.size(degree("data_parallel_replicate_degree"), 1);
-  const std::int64_t shards = toml.size(degree("data_parallel_shard_degree"), -1, -1);
+  std::vector<Place> sharded = degree("data_parallel_shard_degree");
+  sharded.push_back({"training", "data_parallel_degree"});  // in 2024
+  const std::int64_t shards = toml.size(sharded, -1, -1);
   if (shards == 1 && replicas > 1) {
     return {{"dialect", "pytorch"}, {"config", {{"bucket_cap_mb", 100}}}};
   }
@@ -263,12 +277,8 @@ void read_model(const Sections& toml, Settings& settings) {
   if (toml.find({length}) != nullptr) {
     operators["sequence"] = toml.size({length}, 1, 1, operators::kMaxVocabulary);
   }
-  if (const operators::Architecture* row = row_of(toml); row != nullptr) {
-    operators["architecture"] = row->name;
-    settings.workload["name"] = row->name;
-    settings.workload["source"] = "generated: " + std::string(row->summary);
-  }
   settings.workload["operators"] = std::move(operators);
+  if (const std::string name = model_name(toml); !name.empty()) take_model_named(name, settings);
 }
 
 // Reads recomputation: selective repeats layers at multiples of selective_ac_option

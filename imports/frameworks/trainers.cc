@@ -225,6 +225,26 @@ void take_composer_model(const Json& model, Settings& settings, const std::strin
   operators["shape"] = std::move(shape);
 }
 
+// Reads llm-foundry's adapters: peft's own configuration, or "lora" in its older files.
+void take_composer_adapters(const Json& all, Settings& settings, const std::string& file) {
+  const Json& newer = section_of(section_of(all, "model"), "peft_config");
+  const Json& peft = newer.empty() ? section_of(section_of(all, "lora"), "args") : newer;
+  if (peft.empty()) return;
+  const Keys keys{peft, file};
+  if (lower(keys.word("peft_type", "lora")) != "lora") {
+    fail(file, "model.peft_config.peft_type", "other adapters than LoRA are not modelled yet");
+  }
+  Json arguments{{"use_peft", true}};
+  for (const auto& [own, name] : {std::pair{"r", "lora_r"},
+                                  {"target_modules", "target_modules"},
+                                  {"modules_to_save", "modules_to_save"},
+                                  {"use_dora", "use_dora"},
+                                  {"layers_to_transform", "layers_to_transform"}}) {
+    if (has_value(peft, own)) arguments[name] = peft[own];
+  }
+  take_adapters(arguments, file, settings);
+}
+
 Json composer_fsdp(const Json& fsdp, const Products& products, const std::string& file,
                    Settings& settings) {
   const Keys keys{fsdp, file};
@@ -273,6 +293,11 @@ Json composer_fsdp(const Json& fsdp, const Products& products, const std::string
         shorten_text(visible(ahead), 40));
   }
   if (keys.on("activation_checkpointing")) settings.workload["activation_checkpointing"] = "full";
+  if (keys.on("activation_cpu_offload")) {
+    settings.assumed.emplace_back(
+        "activations kept on the GPU, where fsdp_config.activation_cpu_offload has them on the "
+        "host");
+  }
   return {{"dialect", "fsdp"}, {"config", std::move(config)}};
 }
 
@@ -360,6 +385,7 @@ Settings of_composer(const Json& yaml, const std::string& file) {
     settings.workload["operators"]["sequence"] = length;
   }
   take_composer_model(section_of(all, "model"), settings, file);
+  take_composer_adapters(all, settings, file);
   return settings;
 }
 

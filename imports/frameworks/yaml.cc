@@ -299,6 +299,9 @@ Json flags_of_bridge(const Json& yaml, const std::string& file, std::vector<std:
   }
   if (const auto mixed = yaml.find("mixed_precision"); mixed != yaml.end()) {
     take_mixed_precision(*mixed, file, flags);
+  } else if (!flags.contains("bf16") && !flags.contains("fp16")) {
+    take_mixed_precision("bf16_mixed", file, flags);
+    said.emplace_back("mixed_precision bf16_mixed, as Megatron-Bridge's recipes have it");
   }
   // Without a bf16 gradient there is nothing to narrow.
   if (flags.value("bf16", Json(false)) != true) flags.erase("grad-reduce-in-bf16");

@@ -170,9 +170,10 @@ void check_settings(const cost::MeasuredTable& a, const cost::MeasuredTable& b) 
 
 constexpr double kApart = 1.5;  // times: more is another cluster
 
-// Names the tables that are slower than most of three or more of one shape, as those of a pair of
-// nodes with a bad link among many pairs; empty: none are. `like`: a table of that shape.
-std::string slow_ones(const std::vector<SizeFit>& fits, std::size_t like) {
+// Names the tables that are `apart` times as slow as most of three or more of one shape, as those
+// of a pair of nodes with a bad link among many pairs; empty: none are. `like`: a table of that
+// shape.
+std::string slow_ones(const std::vector<SizeFit>& fits, std::size_t like, double apart) {
   std::map<Bytes, std::vector<double>> times;
   std::vector<const SizeFit*> alike;
   for (const SizeFit& fit : fits) {
@@ -186,7 +187,7 @@ std::string slow_ones(const std::vector<SizeFit>& fits, std::size_t like) {
     std::vector<double> ratios;
     for (const auto& point : fit->points) ratios.push_back(point.time / median(times[point.size]));
     const double ratio = ratios.empty() ? 1 : median(std::move(ratios));
-    if (ratio < kApart) continue;
+    if (ratio < apart) continue;
     ++slow;
     names += (names.empty() ? "" : ", ") + fit->measured.source + " is " + short_text(ratio, 2) +
              " times as slow as the median of " + std::to_string(alike.size()) + " tables";
@@ -215,7 +216,7 @@ void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
       if (ratios.empty()) continue;
       const double apart = std::exp(std::abs(median(ratios)));
       if (apart < kApart) continue;
-      const std::string slow = slow_ones(fits, i);
+      const std::string slow = slow_ones(fits, i, kApart);
       if (!slow.empty()) {
         throw InputError(slow + " of " + other.test + " on " +
                          counts(other.nodes, other.gpus_per_node) +
@@ -228,6 +229,26 @@ void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
                        "or forced algorithms (say so: FILE:ring, FILE:tree)");
     }
   }
+}
+
+// Returns a sentence for each shape with tables that are slower than most of it, though not as slow
+// as another cluster: they count with the others.
+std::vector<std::string> slower_of_one_shape(const std::vector<cost::MeasuredTable>& tables) {
+  constexpr double kSlower = 1.15;
+  std::vector<SizeFit> fits;
+  for (const cost::MeasuredTable& table : tables) fits.push_back(points_of(table));
+  std::vector<std::string> list;
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const auto alike = [&](const auto& table) { return cost::same_shape(table, tables[i]); };
+    const auto end = tables.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::any_of(tables.begin(), end, alike)) continue;
+    const std::string slow = slow_ones(fits, i, kSlower);
+    if (slow.empty()) continue;
+    list.push_back(slow + " of " + tables[i].test + " on " +
+                   counts(tables[i].nodes, tables[i].gpus_per_node) +
+                   ": look at its nodes and links; counted with the others");
+  }
+  return list;
 }
 
 // Returns a table's points with the times that the cost model gives. Throws InputError if it cannot
@@ -418,6 +439,9 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
     result.against.push_back(compared(table, all, result.cost_model));
   }
   result.warnings = warnings_of(result, found.tables);
+  for (std::string& sentence : slower_of_one_shape(tables)) {
+    result.warnings.push_back(std::move(sentence));
+  }
   for (const auto* logs : {&tables, &against}) {
     for (std::string& sentence : noticed_in(*logs)) {
       result.warnings.push_back(std::move(sentence));

@@ -157,6 +157,13 @@ TEST(LogKinds, ASlowPairIsNamed) {
   EXPECT_NE(said().find("b-d.txt is 2.9 times as slow as the median of 3 tables"),
             std::string::npos)
       << said();
+  // A pair that is slower by a quarter counts, and is named too.
+  test::write_text(pairs.back(), kTwoHosts + kModernHead + printed_rows(1.25) + kGoodEnd);
+  const auto warnings = calibration_of(read_tables(pairs, "nccl"), {}, "pairs").warnings;
+  EXPECT_TRUE(
+      test::any_contains(warnings, "b-d.txt is 1.2 times as slow as the median of 3 tables"))
+      << warnings.size();
+  test::write_text(pairs.back(), kTwoHosts + kModernHead + printed_rows(3.0) + kGoodEnd);
   // Two tables do not say which of them is slow.
   pairs.erase(pairs.begin());
   EXPECT_NE(said().find("two clusters or networks"), std::string::npos) << said();

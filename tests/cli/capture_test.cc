@@ -177,6 +177,29 @@ TEST_F(Capture, SlurmsVariables) {
                                   "node1", "t.py", "--world", "12", "--rank", "0"}));
 }
 
+// A script for a cluster ends on no command, limit or environment that only the cluster has, and
+// its own errors still end it.
+TEST_F(Capture, CommandsOfTheClusterAreTakenToSucceed) {
+  const test::Ran captured = ran(
+      "set -euo pipefail\nmodule load cuda/12 nccl\nulimit -n 65536 1048576\n"
+      "source /no/such/bin/activate\n. /no/such/env.sh\n"
+      "GPUS=$(nvidia-smi-of-no-machine -L | wc -l)\n"
+      "srun bash -c 'numactl --membind=0-3 -N 0 torchrun --nproc_per_node 4 train.py --n $0' 7\n"
+      "nsys profile -o out --trace=cuda,nvtx taskset -c 0-999 ./env/bin/python train.py --lr 1\n"
+      "false\ntorchrun never.py\n");
+  ASSERT_EQ(captured.code, 0) << captured.err;
+  EXPECT_TRUE(test::contains(captured.err, "lacks module, nvidia-smi-of-no-machine"))
+      << captured.err;
+  const Json all = Json::parse(captured.out)["launches"];
+  ASSERT_EQ(all.size(), 2U) << captured.out;
+  EXPECT_EQ(all[0]["words"].get<Words>(),
+            (Words{"torchrun", "--nproc_per_node", "4", "train.py", "--n", "7"}));
+  EXPECT_EQ(all[0]["around"].get<Words>(), Words{"srun"});
+  EXPECT_EQ(all[1]["words"].get<Words>(), (Words{"python", "train.py", "--lr", "1"}));
+  const test::Ran none = ran("module load cuda; exit 3");
+  EXPECT_TRUE(test::contains(none.err, "this machine lacks module")) << none.err;
+}
+
 TEST_F(Capture, TellsWhatItDidNotSee) {
   for (const auto& [script, part] :
        {std::pair{"echo hello; exit 4", "ended with exit code 4 and launched no training"},

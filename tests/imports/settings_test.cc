@@ -320,6 +320,23 @@ TEST(Megatron, DefaultsAreMegatrons) {
   EXPECT_FALSE(shape.contains("kv_heads"));  // only with --group-query-attention
 }
 
+// Gradients that are kept in bf16 are summed in bf16, without a word about the sum.
+TEST(Megatron, MainGradientsAreSummedAsTheyAreKept) {
+  const std::string sizes =
+      "--num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 64 --vocab-size "
+      "1280 ";
+  const auto config = [&](const std::string& more) {
+    return settings_of(sizes + more).strategy["config"];
+  };
+  EXPECT_EQ(config("--bf16 --use-precision-aware-optimizer --main-grads-dtype bf16"),
+            Json::parse(R"({"grad-reduce-in-bf16": true})"));
+  EXPECT_EQ(config("--bf16 --main-grads-dtype fp32"), Json::object());
+  EXPECT_EQ(config("--main-grads-dtype bf16"), Json::object());
+  EXPECT_TRUE(contains(refusal_of_settings(sizes + "--bf16 --main-grads-dtype bf16 "
+                                                   "--accumulate-allreduce-grads-in-fp32"),
+                       "does not go with"));
+}
+
 TEST(Megatron, YamlSaysTheSame) {
   const std::string yaml = R"(
 language_model:
