@@ -427,6 +427,22 @@ void choose_micro_batches(Json& workload, const InitOptions& options,
   if (count > 1) workload["micro_batches"] = count;
 }
 
+// Takes the samples of a rank's pass from those of a step, if the settings say both the step's and
+// its passes.
+void take_samples(const Settings& settings, InitOptions& options, std::int64_t ranks) {
+  if (options.batch || settings.workload.contains("batch") || settings.global_batch == 0) return;
+  const std::int64_t passes = options.micro_batches.value_or(settings.micro_batches);
+  if (passes == 0) return;
+  const std::int64_t parts = replicas_of(settings.workload, ranks) * passes;
+  if (settings.global_batch % parts != 0) {
+    throw InputError("a step of " + std::to_string(settings.global_batch) +
+                     " samples is no multiple of " + std::to_string(parts) + ", the " +
+                     std::to_string(parts / passes) + " that take samples of their own x " +
+                     std::to_string(passes) + " passes (--nodes, --batch)");
+  }
+  options.batch = settings.global_batch / parts;
+}
+
 // Adds a step's samples to DeepSpeed's configuration, which must have them: `tune` prints it.
 void add_samples(const Json& workload, Json& config) {
   config["train_micro_batch_size_per_gpu"] = workload.value("batch", std::int64_t{1});
@@ -785,6 +801,7 @@ Json workload_asked(InitOptions& options, std::optional<Settings>& settings,
   if (settings) fill_auto_sizes(workload, *settings, assumed);
   // Facts of the settings are not guessed.
   if (settings) take_facts(*settings, options);
+  if (settings) take_samples(*settings, options, ranks);
   if (settings && settings->compiled) options.compiled = true;
   const bool listed = !workload.contains("operators");
   const bool adapters = settings && settings->adapters.is_object();
@@ -806,6 +823,10 @@ Json workload_asked(InitOptions& options, std::optional<Settings>& settings,
     assumed.push_back(std::to_string(ranks) +
                       " GPUs, as --nodes and the node have it, in place of the " +
                       std::to_string(settings->ranks) + " processes of the settings");
+  }
+  if (settings && settings->nodes > 0 && settings->nodes != options.nodes) {
+    assumed.push_back("nodes " + std::to_string(options.nodes) + " in place of the " +
+                      std::to_string(settings->nodes) + " that the settings name (--nodes)");
   }
   choose_micro_batches(workload, options, settings, ranks, assumed);
   if (!in_cut && !options.fsdp) assume_each_sums(workload, assumed);

@@ -122,16 +122,24 @@ std::string as_line(const std::vector<std::string>& words) {
   return shorten_text(visible(line), 80);
 }
 
-// Names the commands that a script missed; empty if there are none.
-std::string missing_text(const std::vector<std::string>& names) {
+std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t kMax = 6;
-  if (names.empty()) return "";
   std::string text;
   for (std::size_t i = 0; i < std::min(kMax, names.size()); ++i) {
     text += (i > 0 ? ", " : "") + names[i];
   }
   if (names.size() > kMax) text += " and " + std::to_string(names.size() - kMax) + " more";
-  return "this machine lacks " + text + ", taken to succeed without an output";
+  return text;
+}
+
+// Names the commands that did not run in a script; empty if all did.
+std::string missing_text(const std::string& folder) {
+  const std::vector<std::string> missing = launch::read_missing(folder);
+  const std::vector<std::string> held = launch::read_held_back(folder);
+  std::string text;
+  if (!missing.empty()) text = "this machine lacks " + listed(missing);
+  if (!held.empty()) text += (text.empty() ? "" : "; ") + ("held back: " + listed(held));
+  return text.empty() ? text : text + "; taken to succeed without an output";
 }
 
 int run(const CaptureVerb& verb) {
@@ -146,17 +154,19 @@ int run(const CaptureVerb& verb) {
   script.before_exec = watch_from_above;
   script.out = STDERR_FILENO;  // stdout is for the captured launches
   tell("Runs '" + line +
-       "' with stand-ins for torchrun, python, srun and the like: no training starts, its other "
-       "commands really run.");
+       "' with stand-ins for torchrun, python, srun and the like: no training starts, and nothing "
+       "older is removed, installed or fetched; its other commands really run.");
   const live::JobEnd end = live::run_ranks({script}, {});
   const int code = end.ranks.front().code;
   const std::vector<launch::CapturedLaunch> launches = launch::read_launches(folder.path());
-  const std::string missing = missing_text(launch::read_missing(folder.path()));
+  const std::string missing = missing_text(folder.path());
   if (launches.empty()) {
     if (end.interrupted != 0) return 128 + end.interrupted;
+    const std::string failed = code == 0 ? "" : launch::read_failure(folder.path());
     throw InputError("capture: '" + line + "' ended with exit code " + std::to_string(code) +
-                     " and launched no training; launchers that another program calls by their "
-                     "path are not captured" +
+                     " and launched no training" +
+                     (failed.empty() ? "" : ": '" + failed + "' failed on this machine") +
+                     "; launchers that another program calls by their path are not captured" +
                      (missing.empty() ? "" : "; " + missing));
   }
   const std::string text = launch::json_of(launches).dump(2) + "\n";

@@ -205,6 +205,11 @@ void read_groups(Reader& reader, Zero& zero, const Cluster& cluster) {
   zero.shards = std::max<std::int64_t>(0, shards);
 }
 
+constexpr const char* kOffloaded =
+    "is not modelled yet: updates would run on the host; without it (\"device\": \"none\") the "
+    "rest is "
+    "predicted, with its states on the GPU";
+
 Zero read_zero(Reader& config, const Cluster& cluster, std::vector<std::string>& notes) {
   Zero zero;
   if (!config.has("zero_optimization")) return zero;
@@ -213,13 +218,13 @@ Zero read_zero(Reader& config, const Cluster& cluster, std::vector<std::string>&
   // As it was written until 2021, and still is read.
   for (const char* key : {"cpu_offload", "cpu_offload_param", "cpu_offload_params"}) {
     if (boolean_or_auto(reader, key, false)) {
-      reader.fail(key, "is not modelled yet: updates would run on the host");
+      reader.fail(key, kOffloaded);
     }
   }
   for (const char* key : {"offload_optimizer", "offload_param"}) {
     if (!reader.has(key)) continue;
     if (reader.object(key).word_or("device", "none", {"none", "cpu", "nvme"}) != "none") {
-      reader.fail(key, "is not modelled yet: updates would run on the host");
+      reader.fail(key, kOffloaded);
     }
   }
   zero.bucket_given = reader.has("reduce_bucket_size");

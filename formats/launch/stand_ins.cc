@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr long long kLargestSettings = 1 << 20;
 constexpr std::size_t kMaxFiles = 32;
-constexpr std::size_t kLongestName = 40;  // of a command that is missing, in characters
+constexpr std::size_t kLongestName = 40;      // of a command that is missing, in characters
+constexpr std::size_t kLongestCommand = 100;  // of one that failed
 
 // Names of launchers; each leads to this script.
 constexpr std::array kNames{"bash",
@@ -62,7 +63,25 @@ constexpr std::array kNames{"bash",
                             "nsys",
                             "ncu",
                             "rocprof",
-                            "rocprofv3"};
+                            "rocprofv3",
+                            "rm",
+                            "rmdir",
+                            "kill",
+                            "pkill",
+                            "killall",
+                            "ipcrm",
+                            "sudo",
+                            "pip",
+                            "pip3",
+                            "apt",
+                            "apt-get",
+                            "git",
+                            "wget",
+                            "curl",
+                            "rsync",
+                            "scp",
+                            "aws",
+                            "gsutil"};
 
 constexpr const char* kStandIn = R"sh(#!/bin/sh
 # Stands in for a launcher while `syncline capture` runs a script.
@@ -223,6 +242,44 @@ run_inside() {
   run_as_named "$@"
 }
 
+# Holds a command back: it is named, and taken to succeed without an output.
+hold() {
+  grep -qsxF -- "$program" "$own/held" || echo "$program" >>"$own/held"
+  exit 0
+}
+
+# Removes files that are newer than this run, and holds back the removal of others.
+remove_own() {
+  old=
+  for word do
+    case $word in
+      -*) ;;
+      *)
+        if [ -f "$word" ] && [ ! -L "$word" ] && [ "$word" -nt "$own/.stand-in" ]; then
+          program=rm
+          (really_run -f -- "$word")
+        elif [ -e "$word" ]; then
+          old=1
+        fi ;;
+    esac
+  done
+  program=${0##*/}
+  [ -z "$old" ] || hold
+  exit 0
+}
+
+# Runs Python; a line about GPUs that fails here is answered by those of the job, 8 if unknown.
+run_python() {
+  case ${1-}:${2-} in
+    -c:*device_count*)
+      answer=$(really_run "$@" 2>/dev/null) && [ "$answer" -gt 0 ] 2>/dev/null && echo "$answer" && exit
+      program="$program -c ...device_count() (answered ${SLURM_GPUS_ON_NODE:-8})"
+      echo "${SLURM_GPUS_ON_NODE:-8}"
+      hold ;;
+  esac
+  really_run "$@"
+}
+
 # A batch script runs here and now; what it prints is no answer of sbatch's.
 run_batch() {
   case " $* " in *" --parsable "*) echo 1 ;; *) echo Submitted batch job 1 ;; esac
@@ -260,7 +317,11 @@ run_shell() {
 case $program:${1-} in
   bash:* | sh:*) run_shell "$@" ;;
   *:--help | *:-h | *:--version) really_run "$@" ;;
-  python*) if python_trains "$@"; then write_down "$@"; else really_run "$@"; fi ;;
+  python*) if python_trains "$@"; then write_down "$@"; else run_python "$@"; fi ;;
+  rm:* | rmdir:*) remove_own "$@" ;;
+  pip*:install | pip*:uninstall | git:clone | git:pull | git:fetch | git:checkout | git:submodule) hold ;;
+  kill:* | pkill:* | killall:* | ipcrm:* | sudo:* | apt*:* | wget:* | curl:* | rsync:* | scp:* | aws:* | gsutil:*) hold ;;
+  pip*:* | git:*) really_run "$@" ;;
   srun:* | mpirun:* | mpiexec:* | aprun:* | jsrun:*) run_inside "$@"; write_down "$@" ;;
   uv:run | poetry:run | conda:run)
     case " $* " in *[\ /]python* | *[\ /]torchrun* | *[\ /]deepspeed* | *[\ /]accelerate*) run_inside "$@" ;; esac
@@ -281,14 +342,13 @@ esac
 
 // Every bash reads this first. It keeps the replacements first in PATH, and makes a function for a
 // launcher that is called by its path. Outside of a job it sets Slurm's variables by the script's
-// #SBATCH lines. Commands that only the cluster has (module, nvidia-smi) succeed without an output,
-// and files of an environment that is missing do not end a script under `set -e`.
+// #SBATCH lines. Commands that only the cluster has (module, nvidia-smi) succeed without an output.
+// `set -e` ends a script at a `cd` alone: behind it commands are for another folder.
 constexpr const char* kBashStart = R"sh(
 [ -z "$SYNCLINE_CAPTURE_BASH_ENV" ] || . "$SYNCLINE_CAPTURE_BASH_ENV"
 command_not_found_handle() {
   grep -qsxF -- "$1" "$SYNCLINE_CAPTURE/missing" || echo "$1" >>"$SYNCLINE_CAPTURE/missing"
 }
-syncline_strict=
 syncline_before() {
   { local -; set +x; } 2>/dev/null
   case $PATH in "$SYNCLINE_CAPTURE":*) ;; *) PATH=$SYNCLINE_CAPTURE:$PATH ;; esac
@@ -305,12 +365,15 @@ syncline_before() {
   case $word in "$SYNCLINE_CAPTURE"/* | *[!A-Za-z0-9_./-]*) return 0 ;; */*) ;; *) return 0 ;; esac
   eval "function $word { SYNCLINE_CAPTURE_REAL=$word \"\$SYNCLINE_CAPTURE/$name\" \"\$@\"; }"
 }
-set -o functrace
-trap 'case $BASH_COMMAND in
-  "source "* | ". "* | "ulimit "*) case $- in *e*) set +e; syncline_strict=1 ;; esac ;;
-  *) [ -z "$syncline_strict" ] || { set -e; syncline_strict=; } ;;
+set -o functrace -o errtrace
+trap 'echo "$BASH_COMMAND" >"$SYNCLINE_CAPTURE/failed"' ERR
+syncline_strict=
+trap '{ case $-:$BASH_COMMAND in
+  *e*:"cd "* | *e*:"pushd "*) ;;
+  *e*:*) set +e; syncline_strict=1 ;;
+  *:"cd "* | *:"pushd "*) [ -z "$syncline_strict" ] || set -e ;;
 esac
-syncline_before "$BASH_COMMAND"' DEBUG
+syncline_before "$BASH_COMMAND"; } 2>/dev/null' DEBUG
 if [ -z "${SLURM_JOB_ID-}" ] && [ -f "$0" ] && grep -q '^#SBATCH' "$0"; then
   eval "$(sh "$SYNCLINE_CAPTURE/.slurm" "$0")"
 fi
@@ -503,6 +566,16 @@ void add_named_files(CapturedLaunch& launch) {
   }
 }
 
+// Returns a file's lines, each once.
+std::vector<std::string> names_in(const fs::path& file) {
+  std::vector<std::string> names;
+  for (const std::string& name : parts_of(text_in(file), '\n')) {
+    const std::string shown = shorten_text(visible(name), kLongestName);
+    if (std::ranges::find(names, shown) == names.end()) names.push_back(shown);
+  }
+  return names;
+}
+
 CapturedLaunch launch_in(const fs::path& folder) {
   CapturedLaunch launch;
   launch.words = without_secrets(parts_of(text_in(folder / "words"), '\0'));
@@ -541,12 +614,16 @@ std::map<std::string, std::string> write_stand_ins(const std::string& folder) {
 }
 
 std::vector<std::string> read_missing(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const std::string& name : parts_of(text_in(fs::path(folder) / "missing"), '\n')) {
-    const std::string shown = shorten_text(visible(name), kLongestName);
-    if (std::ranges::find(names, shown) == names.end()) names.push_back(shown);
-  }
-  return names;
+  return names_in(fs::path(folder) / "missing");
+}
+
+std::vector<std::string> read_held_back(const std::string& folder) {
+  return names_in(fs::path(folder) / "held");
+}
+
+std::string read_failure(const std::string& folder) {
+  std::string command = visible(text_in(fs::path(folder) / "failed"));
+  return shorten_text(command.substr(0, command.find('\n')), kLongestCommand);
 }
 
 std::vector<CapturedLaunch> read_launches(const std::string& folder) {

@@ -292,6 +292,12 @@ std::int64_t processes_of(const Command& command) {
   return count_in(variable->second);
 }
 
+// Returns the machines that a launch names; 0: none.
+std::int64_t machines_of(const Command& command) {
+  const std::vector<std::string>& words = command.launch->words;
+  return count_in(word_behind(words, {"--nnodes", "--num-nodes", "--num-machines"}));
+}
+
 std::string listed(const std::vector<std::string>& words, std::size_t most, const char* between) {
   std::string text;
   for (std::size_t i = 0; i < std::min(most, words.size()); ++i) {
@@ -374,6 +380,7 @@ TrainingCommand training_command(const std::vector<launch::CapturedLaunch>& laun
   training.environment = started.environment;
   training.around = started.around;
   training.ranks = processes_of(*job);
+  training.nodes = machines_of(*job);
   say_passed_over(commands, *job, training);
   return training;
 }

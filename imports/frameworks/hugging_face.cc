@@ -642,12 +642,40 @@ void name_left_out(const Keys& arguments, const Keys& launch, std::vector<std::s
   if (!left.empty()) {
     assumed.push_back("nothing gained or lost by what is left out: " + left);
   }
+  name_unknown(launch.all, "accelerate", "accelerate", assumed);
   const std::string optimizer =
       lower(arguments.word("optim", arguments.word("optimizer", "adamw")));
   const bool adam = optimizer.starts_with("adam") && optimizer.find("bit") == optimizer.npos;
   if (!adam) {
     assumed.push_back("Adam's states and update in place of optim " +
                       shorten_text(visible(optimizer), 40));
+  }
+}
+
+// Names a script's own flags that mean another training to a reader of their names: adapters, and
+// cuts of the model.
+void name_own_flags(const Keys& arguments, Settings& settings) {
+  std::string adapters, cuts;
+  const bool refused = has_any(arguments.all, {"use_peft", "use_lora", "finetuning_type"});
+  for (const auto& [key, value] : arguments.all.items()) {
+    if (value.is_null() || dialect::says_off(value)) continue;
+    const std::string name = lower(key);
+    const bool adapter = name.find("lora") != name.npos || name.find("peft") != name.npos ||
+                         name.find("adapter") != name.npos;
+    if (adapter && !refused && !settings.adapters.is_object()) {
+      adapters += (adapters.empty() ? "" : ", ") + shorten_text(visible(key), 60);
+    }
+    for (const char* cut : {"pipe_parallel_size", "pipeline_parallel_size", "pp_size",
+                            "model_parallel_size", "tensor_parallel_size", "tp_size"}) {
+      if (name == cut) cuts += (cuts.empty() ? "" : ", ") + name + " " + value.dump();
+    }
+  }
+  if (!adapters.empty()) {
+    settings.assumed.push_back("a whole model that is trained, though " + adapters +
+                               " may be of adapters (LoRA), whose gradients alone would travel");
+  }
+  if (!cuts.empty()) {
+    settings.assumed.push_back("a model that is not cut, though the script has " + cuts);
   }
 }
 
@@ -818,10 +846,12 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
   // Without a type accelerate starts one process, whatever number stands in its file.
   const bool alone = type == "NO" && !launch.on("multi_gpu") && plain;
   settings.ranks = alone ? 1 : launch.size("num_processes", 0);
+  settings.nodes = alone ? 1 : launch.size("num_machines", 0);
   const Json degrees =
       without_prefix(section_of(launch_settings, "parallelism_config"), "parallelism_config_");
   read_degrees({degrees, file}, settings);
   take_adapters(arguments.all, arguments.file, settings);
+  name_own_flags(arguments, settings);
   name_left_out(arguments, launch, settings.assumed);
   read_model(arguments, settings);
   return settings;

@@ -119,6 +119,19 @@ std::string unread_keys(const Json& section, const std::string& place,
   return left;
 }
 
+void name_unknown(const Json& section, const std::string& list, const std::string& framework,
+                  std::vector<std::string>& assumed) {
+  const auto& known = dialect::key_list(list).keys;
+  std::vector<std::string> names;
+  for (const auto& [name, key] : known) names.push_back(name);
+  for (const auto& [key, value] : section.items()) {
+    if (value.is_null() || known.contains(key)) continue;
+    const std::string word = shorten_text(visible(key), 60);
+    assumed.push_back("nothing of " + word + ", which " + framework + " does not know" +
+                      did_you_mean(word, names));
+  }
+}
+
 Json with_references(const Json& all) {
   std::vector<const Json*> around;
   return resolved(all, around, 0);

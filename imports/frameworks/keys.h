@@ -37,6 +37,11 @@ std::string unread_keys(const Json& section, const std::string& place,
                         std::initializer_list<std::string> lists, const std::set<std::string>& read,
                         std::vector<std::string>& assumed);
 
+// Names the keys of a section that a framework's list does not have: the framework does not know
+// them.
+void name_unknown(const Json& section, const std::string& list, const std::string& framework,
+                  std::vector<std::string>& assumed);
+
 // Replaces references by their values: "${model.seq_length}", "${.hidden_size}", as OmegaConf does.
 // Leaves those that it cannot resolve.
 Json with_references(const Json& all);

@@ -479,6 +479,32 @@ void read_step(Flags& flags, Settings& settings) {
   }
 }
 
+// Takes the exchange of DeepSpeed's engine, which Megatron-DeepSpeed trains by.
+void read_deepspeed(Flags& flags, Settings& settings) {
+  if (!flags.has("deepspeed") || flags.value("deepspeed") != true) return;
+  const std::int64_t stage = flags.has("zero-stage") && flags.value("zero-stage") == 0
+                                 ? 0
+                                 : flags.size("zero-stage", 0, 3);
+  const bool given = flags.has("deepspeed-config") && flags.value("deepspeed-config").is_object();
+  Json config = given ? flags.value("deepspeed-config") : Json::object();
+  if (!config.contains("zero_optimization")) config["zero_optimization"] = {{"stage", stage}};
+  const std::string dtype = flags.on("bf16") ? "bf16" : flags.on("fp16") ? "fp16" : "fp32";
+  for (const char* half : {"bf16", "fp16"}) {
+    if (!config.contains(half) && dtype == half) config[half] = {{"enabled", true}};
+  }
+  Settings zero = of_deepspeed(config, flags.reader().file());
+  settings.strategy = std::move(zero.strategy);
+  settings.assumed.insert(settings.assumed.end(), zero.assumed.begin(), zero.assumed.end());
+  if (!given) {
+    settings.assumed.push_back("DeepSpeed's own sizes with ZeRO stage " + std::to_string(stage) +
+                               ", as --deepspeed_config is not here");
+  }
+  if (dtype == "bf16" && config["zero_optimization"].value("stage", Json(0)) == 0) {
+    settings.assumed.emplace_back(
+        "every rank keeps all of the optimizer's states, which DeepSpeed's BF16_Optimizer shards");
+  }
+}
+
 // Reads the format of the main gradients: bf16 ones are kept and summed as they are, unless that
 // is fp32 (validate_args in megatron/training/arguments.py).
 void read_main_gradients(Flags& flags, Json& config) {
@@ -512,6 +538,7 @@ void read_exchange(Flags& flags, Settings& settings) {
   }
   read_main_gradients(flags, config);
   settings.strategy = {{"dialect", "megatron"}, {"config", std::move(config)}};
+  read_deepspeed(flags, settings);
 }
 
 // Notes the remaining flags: not evaluated, without effect, or not known.

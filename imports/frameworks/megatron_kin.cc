@@ -236,7 +236,8 @@ Settings of_nemo(const Json& yaml, const Json& more, const std::string& file) {
   settings.autocast = !keys.on("megatron_amp_O2") && precision != "32";
   const Json devices = section.value("devices", Json());
   if (devices.is_number_integer() && devices > 0) {
-    settings.ranks = trainer.size("devices", 1) * trainer.size("num_nodes", 1);
+    settings.nodes = trainer.size("num_nodes", 1);
+    settings.ranks = trainer.size("devices", 1) * settings.nodes;
   }
   settings.assumed.insert(settings.assumed.begin(), notes.begin(), notes.end());
   return settings;

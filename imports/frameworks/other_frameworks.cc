@@ -24,6 +24,8 @@ constexpr OtherFramework kOtherFrameworks[] = {
      [](const Json& json) {
        return has_all(json, {"apiVersion", "kind"});
      }},
+    {"NeMo Automodel", "it trains by FSDP2: syncline init MODEL --fsdp --tp N --batch N",
+     [](const Json& json) { return any_under(json, "_target_", "nemo_automodel"); }},
     {"NeMo",
      "give the same job by Megatron's flags (--num-layers ... --tensor-model-parallel-size ...), "
      "or Megatron-Bridge's run_config.yaml",

@@ -5,11 +5,13 @@
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "formats/dialect/framework_keys.h"
 #include "formats/dialect/megatron.h"
 #include "formats/json/reader.h"
 #include "formats/json/text.h"
 #include "formats/text/files.h"
 #include "formats/text/visible.h"
+#include "imports/frameworks/keys.h"
 #include "imports/frameworks/shell.h"
 
 namespace syncline::job {
@@ -109,7 +111,10 @@ Settings of_yaml(const Json& yaml, const std::string& more, const std::string& n
   if (yaml.is_object() && frameworks::is_megatron_yaml(yaml)) {
     return with_flags(frameworks::flags_of_yaml(yaml), more, name, "");
   }
-  throw InputError(name + ": no settings of Megatron's, accelerate's or the Trainer's");
+  throw InputError(name +
+                   ": no settings of Megatron's, accelerate's or the Trainer's, nor of another "
+                   "framework that is read: options say a job too (syncline init MODEL --zero 2, "
+                   "--fsdp or --tp N, --batch N, --sequence N)");
 }
 
 // Refuses a Python script: its settings exist only when it runs.
@@ -283,10 +288,35 @@ std::optional<Settings> of_flags(const frameworks::TrainingCommand& training,
   return of_trainers_yaml(own, more, name);
 }
 
+// Names NCCL's variables of a launch that change what a collective takes.
+void name_nccl_variables(const std::map<std::string, std::string>& environment,
+                         Settings& settings) {
+  constexpr std::array kHarmless{"NCCL_DEBUG",     "NCCL_VERSION",      "NCCL_ASYNC_ERROR",
+                                 "NCCL_BLOCKING",  "NCCL_TIMEOUT",      "NCCL_IB_TIMEOUT",
+                                 "NCCL_IB_RETRY",  "NCCL_IB_GID_INDEX", "NCCL_IB_TC",
+                                 "NCCL_IB_SL",     "NCCL_IB_PKEY",      "NCCL_SOCKET_IFNAME",
+                                 "NCCL_HOME",      "NCCL_DIR",          "NCCL_ROOT",
+                                 "NCCL_INCLUDE",   "NCCL_LIB",          "NCCL_LAUNCH_MODE",
+                                 "NCCL_TOPO_DUMP", "NCCL_GRAPH_DUMP",   "NCCL_IGNORE_CPU_AFFINITY"};
+  std::string names;
+  for (const auto& [name, value] : environment) {
+    const bool harmless =
+        std::ranges::any_of(kHarmless, [&](const char* begin) { return name.starts_with(begin); });
+    if (!name.starts_with("NCCL_") || harmless || value.empty()) continue;
+    names += (names.empty() ? "" : ", ") + name + "=" + shorten_text(visible(value), 40);
+  }
+  if (names.empty()) return;
+  settings.assumed.push_back(
+      "NCCL's own choices and the node's own links, though the launch sets " + names +
+      " (algorithm and cluster.nccl in the scenario, --net here)");
+}
+
 std::optional<Settings> of_training(const frameworks::TrainingCommand& training,
                                     const std::string& more, const std::string& name) {
   auto settings = of_flags(training, more, name);
+  if (settings) name_nccl_variables(training.environment, *settings);
   if (settings && settings->ranks == 0) settings->ranks = training.ranks;
+  if (settings && settings->nodes == 0) settings->nodes = training.nodes;
   return settings;
 }
 
@@ -446,6 +476,17 @@ void read_precision(const Json& json, Settings& settings) {
   }
 }
 
+// Returns the configuration without the keys that DeepSpeed does not have, which it passes over;
+// they are named.
+Json without_unknown(const Json& json, std::vector<std::string>& assumed) {
+  name_unknown(json, "deepspeed", "DeepSpeed", assumed);
+  Json config = json;
+  for (const auto& [key, value] : json.items()) {
+    if (!dialect::key_list("deepspeed").keys.contains(key)) config.erase(key);
+  }
+  return config;
+}
+
 }  // namespace
 
 // Reads DeepSpeed's JSON: the layout is its tensor and sequence parallelism; the model and a
@@ -471,8 +512,12 @@ Settings of_deepspeed(const Json& json, const std::string& file) {
   if (micro > 0) settings.workload["batch"] = micro;
   settings.micro_batches = size_of(reader, "gradient_accumulation_steps", kMaxSamples);
   settings.global_batch = size_of(reader, "train_batch_size", kMaxSamples);
+  // Alone it is one pass of all ranks (DeepSpeedConfig._set_batch_related_parameters).
+  const bool alone = !json.contains("train_micro_batch_size_per_gpu") &&
+                     !json.contains("gradient_accumulation_steps");
+  if (alone && settings.global_batch > 0) settings.micro_batches = 1;
   read_precision(json, settings);
-  Json config = json;
+  Json config = without_unknown(json, settings.assumed);
   // The layout belongs to the workload.
   for (const char* key : {"tensor_parallel", "sequence_parallel_size", "train_batch_size",
                           "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"}) {

@@ -34,6 +34,7 @@ struct Settings {
   bool compiled = false;   // by torch.compile
   bool modules = true;     // of PyTorch; false: the framework has kernels of its own
   std::int64_t ranks = 0;  // processes that the settings start; 0: not given
+  std::int64_t nodes = 0;  // machines that the settings name; 0: not given
   std::vector<std::string> assumed;
 };
 
@@ -61,6 +62,7 @@ struct TrainingCommand {
   // Overrides of these files' keys: "trainer.devices=8", as Hydra and OmegaConf take them.
   std::vector<std::pair<std::string, std::string>> overrides;
   std::int64_t ranks = 0;                          // processes that it starts; 0: not given
+  std::int64_t nodes = 0;                          // machines that it names; 0: not given
   std::vector<std::string> around;                 // words of srun or mpirun
   std::map<std::string, std::string> environment;  // of a captured launch
   std::vector<std::string> said;                   // notes on chosen and ignored parts

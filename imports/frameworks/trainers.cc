@@ -308,18 +308,32 @@ const Json& parameters_of(const Json& yaml) {
 
 }  // namespace
 
-bool is_lightning(const Json& yaml) {
-  const Json& trainer = section_of(yaml, "trainer");
+namespace {
+
+std::size_t marks_of_lightning(const Json& trainer) {
   return marks_in(trainer, {"accelerator", "strategy", "devices", "num_nodes", "precision",
                             "accumulate_grad_batches", "max_epochs", "max_steps",
-                            "gradient_clip_val", "log_every_n_steps"}) +
-             marks_in(yaml, {"seed_everything"}) >=
-         2;
+                            "gradient_clip_val", "log_every_n_steps"});
+}
+
+// Says if a file is the trainer's section alone, as projects with Hydra keep it.
+bool is_trainer_alone(const Json& yaml) {
+  return marks_of_lightning(yaml) >= 3 && has_any(yaml, {"accelerator", "strategy"});
+}
+
+}  // namespace
+
+bool is_lightning(const Json& yaml) {
+  if (!yaml.is_object()) return false;
+  return marks_of_lightning(section_of(yaml, "trainer")) + marks_in(yaml, {"seed_everything"}) >=
+             2 ||
+         is_trainer_alone(yaml);
 }
 
 Settings of_lightning(const Json& yaml, const std::string& file) {
   const Json all = with_references(yaml);
-  const Json& section = section_of(all, "trainer");
+  const bool inside = !section_of(all, "trainer").empty();
+  const Json& section = inside ? section_of(all, "trainer") : all;
   const Keys trainer{section, file};
   const LightningStrategy strategy = strategy_in(section, file);
   const Products products =
@@ -348,7 +362,8 @@ Settings of_lightning(const Json& yaml, const std::string& file) {
   }
   const Json devices = section.value("devices", Json());
   if (devices.is_number_integer() && devices > 0) {
-    settings.ranks = trainer.size("devices", 1) * trainer.size("num_nodes", 1);
+    settings.nodes = trainer.size("num_nodes", 1);
+    settings.ranks = trainer.size("devices", 1) * settings.nodes;
   }
   return settings;
 }

@@ -511,7 +511,8 @@ std::optional<std::string> memory_uncertainty(const Scenario& scenario, const St
 
 std::optional<std::string> loss_words(const Scenario& scenario, const Strategy& strategy) {
   const double bytes = logit_bytes(strategy, scenario.workload.parallel);
-  if (loss_of(scenario.workload, bytes) <= 0) return std::nullopt;
+  constexpr double kDecidesNothing = 1 << 26;  // bytes of a batch's logits
+  if (loss_of(scenario.workload, bytes) <= kDecidesNothing) return std::nullopt;
   return "the loss takes " + std::to_string(static_cast<int>(bytes)) +
          " bytes per word of the logits, as the framework's own loss does; a fused or chunked "
          "one takes fewer";

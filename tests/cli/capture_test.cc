@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 
 #include "tests/support/expect.h"
 #include "tests/support/program.h"
@@ -177,8 +179,8 @@ TEST_F(Capture, SlurmsVariables) {
                                   "node1", "t.py", "--world", "12", "--rank", "0"}));
 }
 
-// A script for a cluster ends on no command, limit or environment that only the cluster has, and
-// its own errors still end it.
+// A script for a cluster ends on no command, limit or environment that only the cluster has. Under
+// `set -e` a `cd` still ends it.
 TEST_F(Capture, CommandsOfTheClusterAreTakenToSucceed) {
   const test::Ran captured = ran(
       "set -euo pipefail\nmodule load cuda/12 nccl\nulimit -n 65536 1048576\n"
@@ -186,7 +188,7 @@ TEST_F(Capture, CommandsOfTheClusterAreTakenToSucceed) {
       "GPUS=$(nvidia-smi-of-no-machine -L | wc -l)\n"
       "srun bash -c 'numactl --membind=0-3 -N 0 torchrun --nproc_per_node 4 train.py --n $0' 7\n"
       "nsys profile -o out --trace=cuda,nvtx taskset -c 0-999 ./env/bin/python train.py --lr 1\n"
-      "false\ntorchrun never.py\n");
+      "false\n[ -d nowhere ]\ncd /no/such/folder\ntorchrun never.py\n");
   ASSERT_EQ(captured.code, 0) << captured.err;
   EXPECT_TRUE(test::contains(captured.err, "lacks module, nvidia-smi-of-no-machine"))
       << captured.err;
@@ -196,8 +198,31 @@ TEST_F(Capture, CommandsOfTheClusterAreTakenToSucceed) {
             (Words{"torchrun", "--nproc_per_node", "4", "train.py", "--n", "7"}));
   EXPECT_EQ(all[0]["around"].get<Words>(), Words{"srun"});
   EXPECT_EQ(all[1]["words"].get<Words>(), (Words{"python", "train.py", "--lr", "1"}));
+  EXPECT_FALSE(test::contains(captured.err, "syncline_before")) << captured.err;
   const test::Ran none = ran("module load cuda; exit 3");
   EXPECT_TRUE(test::contains(none.err, "this machine lacks module")) << none.err;
+}
+
+// Nothing that was there before is lost, no process is ended, nothing is fetched.
+TEST_F(Capture, CommandsThatDestroyAreHeldBack) {
+  write("kept.txt", "old\n");
+  std::filesystem::create_directories(path("out/checkpoint"));
+  std::filesystem::last_write_time(
+      path("kept.txt"), std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  const test::Ran captured =
+      ran("set -ex\nrm -rf out kept.txt\necho 1 >own.tmp\nrm own.tmp\n"
+          "pkill -9 python || true\npip install -q torch\ngit clone https://nowhere.invalid/x\n"
+          "N=$(python -c 'import torch_of_nobody; print(torch_of_nobody.cuda.device_count())')\n"
+          "torchrun --nproc_per_node $N train.py\n");
+  ASSERT_EQ(captured.code, 0) << captured.err;
+  EXPECT_TRUE(std::filesystem::exists(path("kept.txt")));
+  EXPECT_TRUE(std::filesystem::exists(path("out/checkpoint")));
+  EXPECT_FALSE(std::filesystem::exists(path("own.tmp")));
+  EXPECT_TRUE(test::contains(captured.err, "held back: rm, pkill, pip, git, python -c"))
+      << captured.err;
+  EXPECT_FALSE(test::contains(captured.err, "syncline_before")) << captured.err;
+  EXPECT_EQ(Json::parse(captured.out)["launches"][0]["words"].get<Words>(),
+            (Words{"torchrun", "--nproc_per_node", "8", "train.py"}));
 }
 
 TEST_F(Capture, TellsWhatItDidNotSee) {
@@ -209,6 +234,8 @@ TEST_F(Capture, TellsWhatItDidNotSee) {
     EXPECT_TRUE(test::contains(none.err, part)) << none.err;
     EXPECT_EQ(none.out, "");
   }
+  const test::Ran ended = ran("set -e\ncd /no/such/folder\n");
+  EXPECT_TRUE(test::contains(ended.err, "failed on this machine")) << ended.err;
   const test::Ran half = ran("torchrun a.py\nls nowhere\nexit 7\n");
   EXPECT_EQ(half.code, 0);
   EXPECT_TRUE(test::contains(half.err, "exit code 7")) << half.err;

@@ -240,6 +240,23 @@ TEST_F(HuggingFace, DefaultsOfTheTrainersAround) {
   EXPECT_EQ(trl.workload["operators"]["dtype"], "bf16");
 }
 
+// Keys that accelerate refuses are named, and flags of a script's own that mean another training.
+TEST_F(HuggingFace, NameWhatIsNotRead) {
+  const Settings job =
+      read("m.yaml",
+           "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nnum_machines: 2\n"
+           "num_processes: 8\nmixed_precision: bf16\nmegatron_lm_tp_size: 4\n");
+  EXPECT_TRUE(test::any_contains(job.assumed, "nothing of megatron_lm_tp_size, which accelerate"));
+  EXPECT_EQ(job.nodes, 2);
+  const Settings own =
+      read_settings(
+          "torchrun --nproc_per_node 8 sft.py --per_device_train_batch_size 1 --bf16 True "
+          "--output_dir o --include_expert_lora true --pipe_parallel_size 4")
+          .value();
+  EXPECT_TRUE(test::any_contains(own.assumed, "include_expert_lora may be of adapters"));
+  EXPECT_TRUE(test::any_contains(own.assumed, "pipe_parallel_size 4"));
+}
+
 // accelerate starts one process if its file has no type, whatever its number is.
 TEST_F(HuggingFace, OneProcessWithoutAType) {
   const std::string text = "compute_environment: X\nnum_processes: 8\ndistributed_type: ";

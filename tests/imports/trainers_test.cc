@@ -160,6 +160,12 @@ const std::string kNeox = R"({
   "fp16": {"fp16": true, "enabled": true, "loss_scale": 0},
 })";
 
+// A method of full recomputation next to "selective", as NeMo's own files have it, changes nothing.
+TEST_F(Trainers, NemosMethodsOfRecomputation) {
+  const Settings job = read(kNemo + "  activations_checkpoint_method: block\n");
+  EXPECT_EQ(job.workload["activation_checkpointing"], "selective");
+}
+
 // GPT-NeoX-20B as it was trained: 20.55 billion parameters.
 TEST_F(Trainers, NeoxIsDeepSpeedAroundMegatron) {
   const Settings job = read(kNeox);
@@ -182,6 +188,18 @@ TEST_F(Trainers, NeoxIsDeepSpeedAroundMegatron) {
       "\"bfloat16\"}}");
   EXPECT_EQ(bf16.workload["operators"]["dtype"], "bf16");
   EXPECT_FALSE(bf16.workload.contains("parallel"));
+}
+
+// A gate without a size has two thirds of four times the width; sums are in fp32 if they are told
+// so.
+TEST_F(Trainers, NeoxGatesAndSums) {
+  std::string text = kNeox;
+  text.replace(text.find("\"gpt_j_residual\": true"), 22,
+               "\"mlp_type\": \"gated\", \"fp32_allreduce\": true, \"use_mup\": true");
+  const Settings job = read(text);
+  EXPECT_EQ(job.workload["operators"]["shape"]["inner"], 16384);
+  EXPECT_EQ(job.strategy["config"]["communication_data_type"], "fp32");
+  EXPECT_TRUE(test::any_contains(job.assumed, "use_mup")) << job.assumed.size();
 }
 
 // Vocabularies by their tokenizers, as Pythia's published sizes have them.
@@ -262,6 +280,18 @@ TEST_F(Trainers, LightningByItsStrategies) {
   }
 }
 
+// Projects with Hydra keep the trainer's arguments in a file of their own.
+TEST_F(Trainers, LightningsTrainerAlone) {
+  const Settings job = read(
+      "accelerator: gpu\nstrategy: fsdp\ndevices: 4\nnum_nodes: 2\nprecision: bf16-mixed\n"
+      "accumulate_grad_batches: 4\n");
+  EXPECT_EQ(job.framework, "Lightning");
+  EXPECT_EQ(job.strategy["dialect"], "fsdp");
+  EXPECT_EQ(job.micro_batches, 4);
+  EXPECT_EQ(job.ranks, 8);
+  EXPECT_EQ(job.nodes, 2);
+}
+
 const std::string kMpt = R"(
 max_seq_len: 2048
 run_name:
@@ -305,6 +335,14 @@ TEST_F(Trainers, ComposersFsdp) {
                 .strategy["config"]["mixed_precision"]["reduce_dtype"],
             "float32");
   EXPECT_TRUE(contains(refusal(kMpt + "fsdp_config: {cpu_offload: true}\n"), "on the host"));
+  EXPECT_TRUE(test::any_contains(
+      read(kMpt + "fsdp_config: {activation_cpu_offload: true}\n").assumed, "on the host"));
+  std::string adapted = kMpt;
+  adapted.replace(adapted.find("no_bias: true"), 13, "peft_config: {peft_type: LORA, r: 8}");
+  EXPECT_EQ(read(adapted).adapters["rank"], 8);
+  EXPECT_TRUE(contains(refusal(adapted + "fsdp_config: {}\nparallelism_config: {fsdp: "
+                                         "{sharding_strategy: FULL_SHARD}}\n"),
+                       "adapters"));
   EXPECT_TRUE(contains(refusal("global_train_batch_size: 512\ndevice_train_microbatch_size: 2\n"
                                "fsdp: {wrapping_strategy: by_block}\n"),
                        "OLMo"));
