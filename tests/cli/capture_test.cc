@@ -181,7 +181,7 @@ TEST_F(Capture, SlurmsVariables) {
 
 // A script for a cluster ends on no command, limit or environment that only the cluster has. Under
 // `set -e` a `cd` still ends it.
-TEST_F(Capture, CommandsOfTheClusterAreTakenToSucceed) {
+TEST_F(Capture, ClusterCommandsCountAsDone) {
   const test::Ran captured = ran(
       "set -euo pipefail\nmodule load cuda/12 nccl\nulimit -n 65536 1048576\n"
       "source /no/such/bin/activate\n. /no/such/env.sh\n"
@@ -204,7 +204,7 @@ TEST_F(Capture, CommandsOfTheClusterAreTakenToSucceed) {
 }
 
 // Nothing that was there before is lost, no process is ended, nothing is fetched.
-TEST_F(Capture, CommandsThatDestroyAreHeldBack) {
+TEST_F(Capture, DestroyingCommandsAreHeldBack) {
   write("kept.txt", "old\n");
   std::filesystem::create_directories(path("out/checkpoint"));
   std::filesystem::last_write_time(

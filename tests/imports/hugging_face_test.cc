@@ -241,7 +241,7 @@ TEST_F(HuggingFace, DefaultsOfTheTrainersAround) {
 }
 
 // Keys that accelerate refuses are named, and flags of a script's own that mean another training.
-TEST_F(HuggingFace, NameWhatIsNotRead) {
+TEST_F(HuggingFace, UnreadKeysAreNamed) {
   const Settings job =
       read("m.yaml",
            "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nnum_machines: 2\n"

@@ -696,7 +696,7 @@ TEST(Settings, NameNcclsVariables) {
 }
 
 // Megatron-DeepSpeed sums by DeepSpeed's engine.
-TEST(Settings, OfMegatronDeepSpeed) {
+TEST(Settings, MegatronDeepSpeedSumsByItsEngine) {
   const std::string flags =
       std::string(kModel) + "--micro-batch-size 1 --deepspeed --zero-stage 1 --deepspeed_config ";
   const Settings job = settings_of(flags + "nowhere.json");
