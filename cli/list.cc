@@ -138,6 +138,7 @@ std::vector<Choices> everything() {
       named_choices("dialect", "what it reads", dialect::dialects()),
       named_choices("architecture", "operators generated", operators::architectures(),
                     parameters_of),
+      named_choices("model", "sizes known by name, of type", module_rows("imports").models),
       named_choices("device", "rated rates", hardware::devices(), rates_of),
       named_choices("node", "a direction, as rated", hardware::nodes(), links_of),
       named_choices("fabric", "what joins the nodes", fabric::known_fabrics()),
@@ -151,13 +152,12 @@ std::vector<Choices> everything() {
 // Keeps only one kind, given by its name or a common word for it, perhaps in the plural.
 void keep_kind(const std::string& given, std::vector<Choices>& all) {
   std::string word = given.ends_with('s') ? given.substr(0, given.size() - 1) : given;
-  if (word == "model") word = "architecture";
   if (word == "gpu") word = "device";
   std::vector<std::string> kinds;
   for (const Choices& choices : all) kinds.push_back(choices.kind);
   if (std::ranges::find(kinds, word) == kinds.end()) {
     std::vector<std::string> known = kinds;
-    known.insert(known.end(), {"model", "gpu"});
+    known.emplace_back("gpu");
     throw InputError("list: found '" + given + "', the kinds are " + reports::join(kinds) +
                      did_you_mean(word, known));
   }

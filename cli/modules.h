@@ -31,6 +31,7 @@ struct ModuleRows {
   };
   std::vector<Verb> verbs;
   std::vector<Format> formats;  // jobs that the module reads
+  std::vector<Format> models;   // that it knows by name, each with its model_type
   const live::Backend* backend = nullptr;
   // Searches on ranks: tune --live. Returns the exit code.
   int (*tune_live)(const TuneArguments& arguments, const input::Document& document,

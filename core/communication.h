@@ -69,6 +69,7 @@ struct Communication {
   int shards = 1;                  // maximum over the exchanges
   bool updates_by_bucket = false;  // false: all parameters once the last bucket has arrived
   bool each_micro_batch = false;   // exchanges run in each micro-batch, not only in the last
+  bool gathers_each_pass = false;  // parameters, also in micro-batches that exchange nothing
   bool cross_step = false;         // true: the next forward pass waits layer by layer
   int in_flight = 0;               // unfinished exchanges during the backward pass; 0: all
   bool by_clock = false;           // ticks come at expected times, because no pass is delayed

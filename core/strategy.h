@@ -215,6 +215,9 @@ struct FrameworkTraits {
   // first copy.
   int regather_group = 0;
   int kept_groups = 0;  // number of gather_groups, from the first, that are not gathered again
+  // Parameters in shards stay whole between micro-batches that exchange no gradients (FSDP1's
+  // SHARD_GRAD_OP in no_sync). false: each micro-batch gathers them.
+  bool kept_in_step = false;
   // Bytes per element when a parameter is gathered; 0: as its gradient. 1 (FP8) applies to matrices
   // of layers; other parameters then take 2 (Megatron's fp8-param-gather).
   int gather_bytes = 0;
@@ -310,6 +313,11 @@ inline bool shards_update(const Strategy& strategy) {
 inline bool holds_shards(const Strategy& strategy) {
   return shards_update(strategy) &&
          (strategy.regather || strategy.traits.sharded == FrameworkTraits::Sharded::kParameters);
+}
+
+// True if each micro-batch gathers the parameters, even one that exchanges no gradients.
+inline bool gathers_each_pass(const Strategy& strategy) {
+  return holds_shards(strategy) && !strategy.traits.kept_in_step;
 }
 
 }  // namespace syncline

@@ -239,7 +239,11 @@ void make_fit(const InitOptions& options, const measure::Freedom& may, bool from
   if (lack.empty()) return;
   const measure::Remedy remedy = measure::remedy_of(document, may);
   if (!remedy.fits || !options.steps.empty()) {
-    if (!lack.some_fit) lack.fits = measure::remedy_words(remedy, document.file);
+    // What the user gave stays, and may be the remedy: as `run` says it.
+    if (!lack.some_fit) {
+      lack.fits =
+          measure::remedy_words(remedy.fits ? remedy : measure::remedy_of(document), document.file);
+    }
     begun.assumed.insert(begun.assumed.begin(), "that it fits, which it does not: " + lack.words());
     return;
   }
@@ -353,6 +357,15 @@ void expect_cut(const Json& asked, const Json& parallel) {
   }
 }
 
+// Splits norms and residuals too where layers are cut, as Megatron's jobs do.
+void assume_sequence(Json& parallel, std::vector<std::string>& assumed) {
+  if (parallel.value("tensor", 1) < 2 || parallel.contains("sequence")) return;
+  parallel["sequence"] = true;
+  assumed.emplace_back(
+      "sequence parallelism, which splits norms and residuals across the --tp ranks "
+      "(workload.parallel.sequence)");
+}
+
 // Returns the model with the settings' facts of the job, or those of the options in their place.
 Json job_of(const InitOptions& options, const std::optional<Settings>& settings,
             std::vector<std::string>& assumed) {
@@ -379,6 +392,7 @@ Json job_of(const InitOptions& options, const std::optional<Settings>& settings,
   if (options.parallel.is_object() && !options.parallel.empty()) {
     workload["parallel"].merge_patch(options.parallel);
     expect_cut(options.parallel, workload["parallel"]);
+    if (!settings) assume_sequence(workload["parallel"], assumed);
   }
   if (!workload.contains("operators") && workload.contains("parallel")) {
     for (const char* key : {"tensor", "context", "expert", "expert_tensor"}) {
@@ -450,8 +464,7 @@ void add_samples(const Json& workload, Json& config) {
 }
 
 // Returns the settings' own strategy, and other settings for such a job.
-Json strategies_of(const std::optional<Settings>& settings, const Json& workload,
-                   std::int64_t ranks) {
+Json strategies_of(const std::optional<Settings>& settings, const Json& workload) {
   Json list = Json::array();
   const auto add = [&](const char* name, Json config) {
     const bool known =
@@ -463,9 +476,6 @@ Json strategies_of(const std::optional<Settings>& settings, const Json& workload
     Json own = {{"name", kConfigured}};
     own.update(settings->strategy);
     Json& config = own["config"];
-    if (config.contains("mesh") && config["mesh"].back() == -1) {
-      config["mesh"].back() = ranks / config["mesh"].front().get<std::int64_t>();
-    }
     if (own["dialect"] == "deepspeed") add_samples(workload, config);
     list.push_back(std::move(own));
     if (settings->strategy["dialect"] != "megatron") return list;
@@ -759,11 +769,7 @@ Json strategies_asked(const InitOptions& options, const std::optional<Settings>&
     }
     return list;
   }
-  const std::int64_t ranks = std::int64_t{options.nodes} * options.gpus;
-  const std::int64_t summing =
-      replicas_of(workload, ranks) *
-      workload.value("parallel", Json::object()).value("context", std::int64_t{1});
-  if (settings || cut_job(workload)) return strategies_of(settings, workload, summing);
+  if (settings || cut_job(workload)) return strategies_of(settings, workload);
   return strategies_for(device, workload.value("micro_batches", std::int64_t{1}) > 1);
 }
 

@@ -247,7 +247,7 @@ questions::Arguments arguments_of(InitQuestion& question) {
   for (const Cut& cut : kCuts) add_count(cut.argument, question.*cut.size, cut.help, "Layout");
   list.push_back({.name = "sequence-parallel",
                   .value = &question.sequence_parallel,
-                  .help = "split norms and residuals across the --tp ranks",
+                  .help = "split norms and residuals across the --tp ranks (default: with --tp)",
                   .group = "Layout"});
   list.push_back({.name = "schedule",
                   .value = &question.schedule,

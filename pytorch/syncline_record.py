@@ -2327,7 +2327,7 @@ class _Fsdp2(_Fsdp):
         if len(set(again)) > 1:
             config["not_resharded"] = [names[0] for (names, _), to in zip(own, again) if to is False]
         if self.shards() < self.ranks:
-            config["mesh"] = [self.ranks // self.shards(), self.shards()]
+            config["mesh"] = [-1, self.shards()]
         policy = _formats(self.groups[0].fsdp_params[0], ("param_dtype", "reduce_dtype"))
         if policy:
             config["mp_policy"] = policy
@@ -2416,7 +2416,7 @@ class _Fsdp1(_Fsdp):
         if module._use_orig_params:
             config["use_orig_params"] = True
         if "HYBRID" in config["sharding_strategy"]:
-            config["device_mesh"] = [self.ranks // self.shards(), self.shards()]
+            config["device_mesh"] = [-1, self.shards()]
         if module.backward_prefetch is None or module.backward_prefetch.name != "BACKWARD_PRE":
             config["backward_prefetch"] = getattr(module.backward_prefetch, "name", "NONE")
         policy = _formats(module.mixed_precision, ("param_dtype", "reduce_dtype"))

@@ -272,10 +272,11 @@ std::string verdict_of(const measure::Explanation& explanation) {
   if (best.bottleneck) text += ", bound by " + std::string(best.bottleneck->what());
   text += ".";
   if (best.advice.empty()) return text;
-  // As in `tune`: changes that keep the training come first.
+  // As in `tune`: changes that the framework can set and that keep the training come first.
   using measure::TrainingChange;
-  const auto same =
-      std::ranges::find(best.advice, TrainingChange::kSame, &measure::Advice::training);
+  const auto same = std::ranges::find_if(best.advice, [](const measure::Advice& one) {
+    return one.training == TrainingChange::kSame && !one.outside;
+  });
   const measure::Advice& change = same == best.advice.end() ? best.advice.front() : *same;
   return text + " The best change" +
          (change.training == TrainingChange::kSame ? " with the same training" : "") +

@@ -395,6 +395,8 @@ Page page_of(const tune::Tuning& tuning) {
   const std::string network = network_sentence(tuning);
   page.add(network);
   page.add(headline(tuning));
+  const std::string outside = outside_sentence(tuning);
+  page.add(outside);
   page.add(memory_verdict(tuning));
   const Sentences beyond = beyond_sentences(tuning);
   for (const auto& sentence : beyond) page.add(sentence);
@@ -404,7 +406,8 @@ Page page_of(const tune::Tuning& tuning) {
   page.add(search_sentence(tuning) + " " + held_sentence(tuning));
   Sentences verdicts = tune_verdicts(tuning);
   // These are printed above.
-  const std::size_t above = 1 + beyond.size() + (network.empty() ? 0 : 1);
+  const std::size_t above =
+      1 + beyond.size() + (outside.empty() ? 0 : 1) + (network.empty() ? 0 : 1);
   verdicts.erase(verdicts.begin(), verdicts.begin() + static_cast<std::ptrdiff_t>(above));
   page.add(Items{"Verdicts:", std::move(verdicts)});
   if (tuning.averaging.size() > 1) page.add(averaging_of(tuning));
@@ -423,6 +426,7 @@ Page brief_of(const tune::Tuning& tuning) {
   Page page;
   page.add(network_sentence(tuning));
   page.add(headline(tuning));
+  page.add(outside_sentence(tuning));
   page.add(memory_verdict(tuning));
   constexpr int kHowFast = 2;
   Table table = narrow_table(alternatives_of(tuning), kHowFast);

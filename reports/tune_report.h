@@ -20,6 +20,9 @@ Answer answer_of(const tune::Tuning& tuning);
 // probability of a gain; or that no strategy gains.
 std::string headline(const tune::Tuning& tuning);
 
+// Returns a sentence on what gains more and the framework cannot set; empty: nothing does.
+std::string outside_sentence(const tune::Tuning& tuning);
+
 // Returns a sentence on the network as bottleneck if its bandwidth was fitted to steps; else empty.
 std::string network_sentence(const tune::Tuning& tuning);
 

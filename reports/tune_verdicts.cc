@@ -279,15 +279,10 @@ std::string beside_config(const tune::Emitted& emitted) {
 
 void add_emission(const tune::Tuning& tuning, const tune::Emitted& emitted, Sentences& sentences) {
   if (emitted.exact) {
-    const auto& outside = tuning.tuned.outside;
-    const std::string more =
-        !outside ? ""
-                 : " What it cannot express gains more: " + quoted_name(outside->strategy.name) +
-                       ", " + seconds_text(outside->metrics.step_time, kSaidDigits) + ".";
     sentences.push_back(tuning.emitted_dialect + " can express " +
-                        (outside ? "it" : "the best exactly") + ": " +
+                        (tuning.tuned.outside ? "it" : "the best exactly") + ": " +
                         seconds_text(emitted.step_time, kSaidDigits) + " per step when read back." +
-                        more + beside_config(emitted));
+                        beside_config(emitted));
     return;
   }
   const double percent =
@@ -462,6 +457,16 @@ std::string headline(const tune::Tuning& tuning) {
   return text + "." + room;
 }
 
+std::string outside_sentence(const tune::Tuning& tuning) {
+  const auto& outside = tuning.tuned.outside;
+  const Seconds best = tuning.tuned.winner().metrics.step_time;
+  if (!outside || outside->metrics.step_time * (1 + kMinGain) > best) return "";
+  const std::string& own = tuning.emitted_dialect.empty() ? tuning.tuned.baseline.strategy.dialect
+                                                          : tuning.emitted_dialect;
+  return "Settings that " + own + " lacks could gain more: " + quoted_name(outside->strategy.name) +
+         ", " + seconds_text(outside->metrics.step_time, kSaidDigits) + " per step.";
+}
+
 std::vector<std::string> certainty_sentences(const tune::Tuning& tuning) {
   const auto& sure = tuning.certainty;
   std::vector<std::string> list;
@@ -503,6 +508,8 @@ Json certainty_json(const tune::Tuning& tuning) {
 
 std::vector<std::string> tune_verdicts(const tune::Tuning& tuning) {
   Sentences sentences{headline(tuning)};
+  const std::string outside = outside_sentence(tuning);
+  if (!outside.empty()) sentences.push_back(outside);
   for (auto& sentence : beyond_sentences(tuning)) sentences.push_back(std::move(sentence));
   const std::string network = network_sentence(tuning);
   if (!network.empty()) sentences.push_back(network);

@@ -225,14 +225,24 @@ std::string alone(const Study& study) {
   return name + " takes from " + at(low) + " to " + at(high) + ".";
 }
 
+// Returns true if the row counts as faster or slower, and its interval contains the baseline.
+bool undecided(const measure::Row& row) {
+  const bool differs = row.speedup > kTie || row.speedup < kPays;
+  return differs && row.gain.low < 1 && row.gain.high > 1;
+}
+
+// Returns true if the row is slower, and its interval does not doubt it.
+bool slower(const measure::Row& row) { return row.speedup < kPays && !undecided(row); }
+
 // Two strategies: is the other one faster? -----------------------------------------------------
 
 std::string duel(const Study& study, const std::string& name) {
-  Tally pays, equal, loses;
+  Tally pays, equal, loses, may_lose;
   for (std::size_t i = 0; i < study.points.size(); ++i) {
     const measure::Row* row = compared(study, i, name);
     if (row == nullptr) continue;
-    (row->speedup > kTie ? pays : row->speedup < kPays ? loses : equal).add(i, row->speedup);
+    Tally& lower = row->speedup >= kPays ? equal : slower(*row) ? loses : may_lose;
+    (row->speedup > kTie ? pays : lower).add(i, row->speedup);
   }
   Names clauses;
   const auto tell = [&](const Tally& outcome, std::string_view verb, std::string_view every) {
@@ -250,6 +260,7 @@ std::string duel(const Study& study, const std::string& name) {
   tell(pays, "is the fastest", "every");
   tell(equal, "makes no difference of more than 0.5 %", "any");
   tell(loses, "is slower", "any");
+  tell(may_lose, "is likely slower", "any");
   return sentence(clauses);
 }
 
@@ -394,8 +405,7 @@ std::vector<Group> grouped(const Study& study, const Names& names,
 }
 
 std::string losers_sentence(const Study& study, const Names& names) {
-  const auto groups =
-      grouped(study, names, [](const measure::Row& row) { return row.speedup < kPays; });
+  const auto groups = grouped(study, names, slower);
   Names clauses;
   for (const auto& group : groups) {
     const Where at = where(study, group.outcome.places, clauses.empty(), "any");
@@ -407,12 +417,6 @@ std::string losers_sentence(const Study& study, const Names& names) {
                       times(group.outcome.speedups, each) + ")");
   }
   return sentence(clauses);
-}
-
-// Returns true if the row counts as faster or slower, and its interval contains the baseline.
-bool undecided(const measure::Row& row) {
-  const bool differs = row.speedup > kTie || row.speedup < kPays;
-  return differs && row.gain.low < 1 && row.gain.high > 1;
 }
 
 // Returns the comparisons that the intervals do not decide.

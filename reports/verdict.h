@@ -13,7 +13,7 @@ namespace syncline::reports {
 // Speedups within this ratio count as equal.
 inline constexpr double kTie = 1.005;
 // Speedup below which a strategy is called slower.
-inline constexpr double kPays = 0.9995;
+inline constexpr double kPays = 1 / kTie;
 
 // Returns the fastest strategies by sweep point, their speedup over the baseline, and the slower
 // ones: "dgc is the fastest at bandwidth_gbps 10 and 1 (1.47x and 6.55x over momentum); at 100 it

@@ -346,11 +346,12 @@ double hinted_share(const NcclGraph& hinted, const NcclGraph& guess,
   return hinted.*rate * hinted.channels / (guess.*rate * guess.channels);
 }
 
-// Returns the share of a node's rate that its library uses. A processor keeps up with sockets of 10
-// Gbit/s; above it the used rate grows with the square root, by logs of 50, 400 and 800 Gbit/s.
-double used_share(const Cluster& cluster) {
+// Returns the share of a node's rate that its library uses for groups over `nodes`. A processor
+// keeps up with sockets of 10 Gbit/s; above it the used rate grows with the square root, by logs of
+// 50, 400 and 800 Gbit/s.
+double used_share(const Cluster& cluster, int nodes) {
   constexpr BytesPerSecond kKeptUp = 10 * kGigabitPerSecond;
-  if (cluster.fabric != Fabric::kTcp) return 1;
+  if (cluster.fabric != Fabric::kTcp || nodes == 1) return 1;
   return std::sqrt(std::min(1.0, kKeptUp / node_bandwidth(cluster)));
 }
 
@@ -367,7 +368,7 @@ NcclTopology filled_topology(const Cluster& whole, const Groups& groups, double 
   const Shape shape = shape_of(cluster, groups);
   const Links links = links_of(cluster, shape);
   NcclTopology t = topology_of(cluster, groups, shape, links);
-  const double used = shape.nodes > 1 ? used_share(cluster) : 1;
+  const double used = used_share(cluster, shape.nodes);
   const BytesPerSecond out =
       shape.nodes > 1 ? used * through * node_bandwidth(cluster) / shape.sharing : 0;
   const BytesPerSecond total = shape.nodes > 1 ? std::min(links.total, out) : links.total;
@@ -585,6 +586,7 @@ struct NcclCostModel::Known {
         across(chain_across(cluster, collective)),
         first(path.across ? reached.topology.ring.inter_latency
                           : reached.topology.ring.intra_latency) {
+    used = used_share(within_reach(cluster, groups), reached.topology.nodes);
     const Cluster other = as_promised(cluster);
     if (!same_bandwidths(other, cluster)) promised.emplace(other, collective);
     measured = std::ranges::any_of(within_reach(cluster, groups).tiers, &Tier::measured);
@@ -623,7 +625,9 @@ struct NcclCostModel::Known {
         const Seconds time = std::max(across + known, first + here->floor);
         if (time >= answer.time) continue;
         answer.time = time;
-        answer.link_slowdown = promised ? (likely + overhead) / (here->time + overhead) : stretch;
+        // The processors of a node are busy for all its sockets: streams share what they carry.
+        const double slower = promised ? (likely + overhead) / (here->time + overhead) : stretch;
+        answer.link_slowdown = slower / used;
         answer.spread = spread_of(prior, (here->time - here->latency) / time);
       }
     }
@@ -644,6 +648,7 @@ struct NcclCostModel::Known {
   LinkCosts reached;
   std::optional<LinkCosts> promised;
   bool measured = false;  // bandwidth of at least one tier
+  double used = 1;        // of the nodes' rates
   Seconds across = 0;     // latencies between nodes in sequence, which NCCL's own model omits
   Seconds first = 0;      // minimum latency of the first byte
 };

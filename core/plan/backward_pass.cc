@@ -49,6 +49,11 @@ std::vector<OpId> BackwardPass::run() {
   return sent;
 }
 
+OpId BackwardPass::accumulate() {
+  pass_to(static_cast<int>(workload_.tensors.size()) - 1, {});
+  return segment_;
+}
+
 std::size_t BackwardPass::in_turn(std::size_t turn) const {
   return communication_.order.empty() ? turn : index(communication_.order[turn]);
 }

@@ -23,6 +23,9 @@ class BackwardPass {
   // precedes its exchange. Returns the last operation of each exchange.
   std::vector<OpId> run();
 
+  // Adds the pass without exchanges: gradients add up. Returns its last operation.
+  OpId accumulate();
+
   // Returns the first wait for a tick, which begins with the step, or -1.
   OpId first_tick() const { return first_tick_; }
 

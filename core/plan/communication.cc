@@ -25,6 +25,7 @@ Communication without_exchanges(const Workload& workload, const Cluster& cluster
   communication.across_stream = strategy.overlap && strategy.traits.across_stream;
   communication.updates_by_bucket = strategy.update == Strategy::Update::kPerBucket;
   communication.each_micro_batch = strategy.each_micro_batch && !strategy.after_passes;
+  communication.gathers_each_pass = gathers_each_pass(strategy);
   communication.cross_step = strategy.cross_step;
   communication.in_flight = strategy.traits.in_flight;
   const compress::Codec* codec = compress::find_codec(strategy.compression.codec);

@@ -148,7 +148,9 @@ Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy&
     return plan;
   }
   Plan plan = plan_of(workload, cluster, strategy, point);
-  const bool each_pass = strategy.each_micro_batch || strategy.regather || workload.delayed_scaling;
+  const bool each_pass = strategy.each_micro_batch || strategy.regather ||
+                         workload.delayed_scaling ||
+                         (gathers_each_pass(strategy) && !strategy.after_passes);
   if (!each_pass) plan.passes = static_cast<int>(workload.micro_batches);
   for (const Op& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);

@@ -174,8 +174,8 @@ class StepPlan {
   // once that is over.
   void earlier_micro_batches() {
     if (buckets_.base() == 0) {
-      build_.earlier_micro_batches();
-      return;
+      const bool gathers = communication_.gathers_each_pass && !communication_.fetching;
+      return gathers ? gathering_micro_batches() : build_.earlier_micro_batches();
     }
     build_.last_micro_batch = false;
     const std::size_t gradients = buckets_.gradients();
@@ -189,6 +189,13 @@ class StepPlan {
       forward_.again(done);
     }
     build_.last_micro_batch = true;
+  }
+
+  // Adds micro-batches that gather parameters and exchange no gradients.
+  void gathering_micro_batches() {
+    for (std::int64_t m = 1; m < workload_.micro_batches; ++m) {
+      forward_.again({BackwardPass(build_, workload_, communication_, 0).accumulate()});
+    }
   }
 
   // Returns the operation that completes each bucket.

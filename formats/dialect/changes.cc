@@ -42,10 +42,16 @@ void tell(const Json& config, const Json& patch, const Json& defaults, const std
 }  // namespace
 
 std::string_view words_of(ChangeKind kind) {
-  constexpr std::array<std::string_view, 9> kWords{
-      "fuse operators",  "other buckets",      "keep gradients in their buckets",
-      "other overlap",   "other levels",       "other scheme",
-      "round gradients", "compress gradients", "average more rarely"};
+  constexpr std::array<std::string_view, 10> kWords{"fuse operators",
+                                                    "other buckets",
+                                                    "keep gradients in their buckets",
+                                                    "other overlap",
+                                                    "sum gradients once per step",
+                                                    "other levels",
+                                                    "other scheme",
+                                                    "round gradients",
+                                                    "compress gradients",
+                                                    "average more rarely"};
   return kWords.at(static_cast<std::size_t>(kind));
 }
 
@@ -59,6 +65,14 @@ bool has_bf16(const Cluster& cluster) {
   const auto* device = hardware::recognise_device(cluster.device.name);
   if (device == nullptr) device = hardware::find_device(cluster.device.name);
   return device != nullptr && device->bf16;
+}
+
+Changes accumulation_changes() {
+  Changes changes;
+  for (const bool once : {true, false}) {
+    changes.push_back({ChangeKind::kAccumulation, {{"no_sync", once}}});
+  }
+  return changes;
 }
 
 std::vector<std::int64_t> groups_below(const Cluster& cluster) {

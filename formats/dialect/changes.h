@@ -18,6 +18,7 @@ enum class ChangeKind {
   kFusion,
   kCopies,
   kStreams,
+  kAccumulation,  // gradients summed once per step instead of in each micro-batch
   kHierarchy,
   kAlgorithm,
   kRounding,     // gradients rounded to 16 bits
@@ -43,6 +44,9 @@ std::string change_text(const Dialect& dialect, const Json& config, const Json& 
 
 // Returns true if the device is known to compute in bf16. A V100 does not.
 bool has_bf16(const Cluster& cluster);
+
+// Returns the changes of torch's accumulation: with no_sync around all micro-batches but the last.
+Changes accumulation_changes();
 
 // Returns sizes of rank groups to try, smaller than the job: a node's ranks, doubled repeatedly.
 // Empty on one node, or if a node has one rank.

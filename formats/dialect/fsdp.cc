@@ -265,7 +265,30 @@ std::string read_sharding(Reader& config, std::int64_t version) {
   return sharding;
 }
 
-// Reads the sizes of init_device_mesh: [shard], or [replicate, shard]. Empty: none is given.
+// Returns the sizes of a mesh with the ranks that are left in place of -1. Fails if they do not
+// fill it.
+std::vector<std::int64_t> filled_mesh(Reader& config, const char* key,
+                                      std::vector<std::int64_t> sizes, const Cluster& cluster) {
+  std::int64_t ranks = 1;
+  for (const std::int64_t size : sizes) ranks *= size == kOthers ? 1 : size;
+  const auto others = std::ranges::count(sizes, kOthers);
+  if (others > 1) config.fail(key, "has -1, for all other ranks, twice");
+  if (others == 1 && cluster.ranks() % ranks != 0) {
+    config.fail(key, "has groups of " + std::to_string(ranks) +
+                         " ranks, which do not divide the cluster's " +
+                         std::to_string(cluster.ranks()));
+  }
+  if (others == 0 && ranks != cluster.ranks()) {
+    config.fail(key, "has " + std::to_string(ranks) + " ranks, the cluster has " +
+                         std::to_string(cluster.ranks()) +
+                         "; -1 in place of a size follows the cluster");
+  }
+  std::ranges::replace(sizes, kOthers, cluster.ranks() / ranks);
+  return sizes;
+}
+
+// Reads the sizes of a device mesh: [shard], or [replicate, shard]. -1: all other ranks, as in
+// torchtitan's degrees. Empty: none is given.
 std::vector<std::int64_t> read_mesh(Reader& config, const char* key, const Cluster& cluster) {
   const Json* value = config.find(key);
   if (value == nullptr || value->is_null()) return {};
@@ -274,21 +297,16 @@ std::vector<std::int64_t> read_mesh(Reader& config, const char* key, const Clust
     config.fail(key, "expected a 1D or 2D mesh: [ranks], or [replicas, ranks of a shard group]");
   }
   std::vector<std::int64_t> sizes;
-  std::int64_t ranks = 1;
   for (std::size_t i = 0; i < array.size(); ++i) {
     const std::string place = config.place_of(key) + "[" + std::to_string(i) + "]";
-    if (!array[i].is_number_integer() || array[i] < 1 || array[i] > cluster.ranks()) {
-      config.fail(key,
-                  place + " is no number of ranks from 1 to " + std::to_string(cluster.ranks()));
+    const bool size = array[i].is_number_integer() && array[i] >= 1 && array[i] <= cluster.ranks();
+    if (!size && array[i] != kOthers) {
+      config.fail(key, place + " is no number of ranks from 1 to " +
+                           std::to_string(cluster.ranks()) + ", nor -1 for all others");
     }
     sizes.push_back(array[i].get<std::int64_t>());
-    ranks *= sizes.back();
   }
-  if (ranks != cluster.ranks()) {
-    config.fail(key, "has " + std::to_string(ranks) + " ranks, the cluster has " +
-                         std::to_string(cluster.ranks()));
-  }
-  return sizes;
+  return filled_mesh(config, key, std::move(sizes), cluster);
 }
 
 // Ranks that share out one copy of the parameters; further ones hold replicas.
@@ -531,6 +549,8 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     return reading;
   }
   share_parameters(units, shards, cluster, across_last, strategy);
+  strategy.traits.kept_in_step =
+      version == 1 && no_sync && !strategy.regather && workload.micro_batches > 1;
   if (cluster.ranks() == 1) return reading;
   // FSDP has no async_op: over Gloo its host waits (torch 2.6, foreach_all_gather, foreach_reduce).
   const bool waits = cluster.library == Library::kGloo && workload.micro_batches == 1;
@@ -543,9 +563,6 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     reading.notes.push_back(
         "set_requires_all_reduce has no effect: it is about replicas that are summed in each "
         "micro-batch");
-  }
-  if (workload.micro_batches > 1 && no_sync && !staged) {
-    reading.notes.push_back("gathers of micro-batches under no_sync are left out");
   }
   note_overlap(strategy, shards, cluster, reading.notes);
   note_one_unit(config, workload, reading);
@@ -696,7 +713,7 @@ std::vector<Json> configs_of(const Json& units, const Strategy& strategy,
   const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
   const int shards = sharded ? shard_ranks(strategy, cluster.ranks()) : cluster.ranks();
   const bool hybrid = shards != 0 && shards < cluster.ranks();
-  const Json mesh = hybrid ? Json{cluster.ranks() / shards, shards} : Json();
+  const Json mesh = hybrid ? Json{kOthers, shards} : Json();
   Json config{{"units", units}};
   const bool staged = workload.parallel.pipeline > 1;
   if (workload.micro_batches > 1 && !staged) config["no_sync"] = !strategy.each_micro_batch;
@@ -784,7 +801,7 @@ std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cl
 
 // Varies the ranks that shards lie on, and if the backward pass gathers parameters again.
 Changes changes(const Json& config, const Cluster& cluster) {
-  Changes changes;
+  Changes changes = accumulation_changes();
   if (config.value("version", 2) == 1) {
     const bool hybrid = is_hybrid(config.value("sharding_strategy", "FULL_SHARD"));
     for (const bool flat : {true, false}) {
@@ -798,9 +815,8 @@ Changes changes(const Json& config, const Cluster& cluster) {
       changes.push_back({hybrid ? ChangeKind::kAlgorithm : ChangeKind::kHierarchy,
                          {{"sharding_strategy", word}}});
       for (const std::int64_t shards : groups_below(cluster)) {
-        changes.push_back(
-            {ChangeKind::kHierarchy,
-             {{"sharding_strategy", word}, {"device_mesh", {cluster.ranks() / shards, shards}}}});
+        changes.push_back({ChangeKind::kHierarchy,
+                           {{"sharding_strategy", word}, {"device_mesh", {kOthers, shards}}}});
       }
     }
     return changes;
@@ -817,9 +833,8 @@ Changes changes(const Json& config, const Cluster& cluster) {
   for (const std::int64_t shards : groups_below(cluster)) {
     changes.push_back({ChangeKind::kHierarchy, {{"reshard_after_forward", shards}}});
     for (const Json& again : words) {
-      changes.push_back(
-          {ChangeKind::kHierarchy,
-           {{"mesh", {cluster.ranks() / shards, shards}}, {"reshard_after_forward", again}}});
+      changes.push_back({ChangeKind::kHierarchy,
+                         {{"mesh", {kOthers, shards}}, {"reshard_after_forward", again}}});
     }
   }
   return changes;
@@ -833,7 +848,7 @@ Dialect fsdp_dialect() {
           .read = read,
           .suggest = suggest,
           .changes = changes,
-          .defaults = {{"version", 2}, {"reshard_after_forward", nullptr}},
+          .defaults = {{"version", 2}, {"reshard_after_forward", nullptr}, {"no_sync", false}},
           .candidates = candidates,
           .schemes = pytorch_schemes,
           .kernels = "pytorch",

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "formats/dialect/dialects.h"
+#include "formats/dialect/schemes.h"
 #include "formats/dialect/write.h"
 
 namespace syncline::dialect {
@@ -132,10 +133,16 @@ std::string policy_of(const std::string& kind, const Json& formats) {
   return kind + "(" + after_comma(text) + ")";
 }
 
-// Returns "init_device_mesh("cuda", (4, 8), mesh_dim_names=("replicate", "shard"))".
+// Returns "init_device_mesh("cuda", (4, 8), mesh_dim_names=("replicate", "shard"))". The job's own
+// ranks are in place of -1, which torch does not take.
 std::string mesh_of(const Json& sizes) {
-  if (sizes.size() < 2) return "init_device_mesh(\"cuda\", (" + sizes[0].dump() + ",))";
-  return "init_device_mesh(\"cuda\", (" + sizes[0].dump() + ", " + sizes[1].dump() +
+  const auto size = [&](std::size_t axis) {
+    if (sizes[axis] != kOthers) return sizes[axis].dump();
+    const std::string ranks = "torch.distributed.get_world_size()";
+    return sizes.size() < 2 ? ranks : ranks + " // " + sizes[1 - axis].dump();
+  };
+  if (sizes.size() < 2) return "init_device_mesh(\"cuda\", (" + size(0) + ",))";
+  return "init_device_mesh(\"cuda\", (" + size(0) + ", " + size(1) +
          "), mesh_dim_names=(\"replicate\", \"shard\"))";
 }
 

@@ -546,7 +546,7 @@ void add_hooks(Changes& changes, const Cluster& cluster) {
 }
 
 Changes changes(const Json&, const Cluster& cluster) {
-  Changes changes;
+  Changes changes = accumulation_changes();
   for (const bool views : {true, false}) {
     changes.push_back({ChangeKind::kCopies, {{"gradient_as_bucket_view", views}}});
   }
@@ -586,7 +586,8 @@ Dialect pytorch_ddp_dialect() {
           .changes = changes,
           .defaults = {{"bucket_cap_mb", nullptr},
                        {"comm_hook", "allreduce_hook"},
-                       {"gradient_as_bucket_view", false}},
+                       {"gradient_as_bucket_view", false},
+                       {"no_sync", false}},
           .candidates = candidates,
           .schemes = schemes,
           .kernels = "pytorch",

@@ -30,7 +30,8 @@ Json fsdp_config(const Workload& workload, const Cluster& cluster) {
   return config;
 }
 
-Json node_mesh(const Cluster& cluster) { return {cluster.nodes, cluster.gpus_per_node}; }
+// Returns the mesh of shards inside nodes, for any number of nodes.
+Json node_mesh(const Cluster& cluster) { return {kOthers, cluster.gpus_per_node}; }
 
 void add_fsdp2(const Json& config, const Cluster& cluster, std::vector<Scheme>& list) {
   const auto add = [&](const char* name, const Json& reshard, const Json& mesh) {

@@ -9,6 +9,9 @@
 
 namespace syncline::dialect {
 
+// Size of a mesh's axis that has all other ranks of the job.
+inline constexpr std::int64_t kOthers = -1;
+
 // Returns the schemes of a framework; empty: it has one. Without a framework, PyTorch's.
 std::vector<Scheme> schemes_of_framework(std::string_view dialect, const Json& config,
                                          const Workload& workload, const Cluster& cluster);

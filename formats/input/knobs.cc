@@ -472,7 +472,7 @@ std::vector<Knob<Strategy>> exchange_knobs() {
            "likewise, "
            "but gradients are all-reduced. Default all_reduce.")
           .with(kDecides)
-          .enable({{"sharded", {"gather_groups", "gather_format", "regather"}},
+          .enable({{"sharded", {"gather_groups", "gather_format", "regather", "kept_in_step"}},
                    {"sharded_update", {"gather_groups", "gather_format"}}})
           .name_axis(exchange_words),
       knob("gather_groups", &S::gather_groups, groups(false),
@@ -497,6 +497,11 @@ std::vector<Knob<FrameworkTraits>> gather_knobs() {
       knob("kept_groups", &FrameworkTraits::kept_groups, whole<int>(0, 1 << 20),
            "With regather: how many of gather_groups, from the first on, are not gathered again "
            "(ZeRO-3's persistent parameters). Default 0."),
+      knob(
+          "kept_in_step", &FrameworkTraits::kept_in_step, yes_or_no(),
+          "With shards of parameters and without each_micro_batch: whether parameters stay whole "
+          "from a step's first micro-batch to its last, instead of being gathered in each (FSDP1's "
+          "SHARD_GRAD_OP under no_sync). Default false."),
       knob("gather_format", &FrameworkTraits::gather_bytes,
            words<int>({{"own", 0}, {"fp8", 1}, {"bf16", 2}, {"fp32", 4}}),
            "Format that parameters are gathered in (FSDP's param_dtype, Megatron's "

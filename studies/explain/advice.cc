@@ -86,6 +86,14 @@ std::vector<Change> stream_changes(const Strategy& strategy) {
   return candidates;
 }
 
+// Returns the sum in the last micro-batch alone. A framework's job has its own words for that.
+std::vector<Change> accumulation_changes(const Strategy& strategy, const Workload& workload) {
+  const bool several = strategy.each_micro_batch && workload.micro_batches > 1;
+  if (!several || !strategy.dialect.empty() || strategy.traits.fetches.any()) return {};
+  return {changed("sum gradients in the last micro-batch alone", strategy,
+                  [](Strategy& own) { own.each_micro_batch = false; })};
+}
+
 std::vector<Change> hierarchy_changes(const Strategy& strategy, const Cluster& cluster) {
   std::vector<Change> candidates;
   const int group = cluster.gpus_per_node;
@@ -220,7 +228,9 @@ std::vector<Change> framework_changes(dialect::ChangeKind kind, const Scenario& 
   const bool as_documents = written.value("read_as", "code") == "documents";
   const std::string algorithm = written.value("algorithm", "");
   for (const auto& change : dialect->changes(config, exchanging(scenario))) {
-    if (change.kind != kind) continue;
+    const bool idle =
+        kind == dialect::ChangeKind::kAccumulation && scenario.workload.micro_batches == 1;
+    if (change.kind != kind || idle) continue;
     const std::string text = dialect::change_text(*dialect, config, change.patch);
     if (text.empty()) continue;
     Json changed = config;
@@ -241,11 +251,14 @@ std::vector<Change> framework_changes(dialect::ChangeKind kind, const Scenario& 
   return candidates;
 }
 
-// Returns how a changed strategy is set: by its dialect's keys, a file of ours, or a scenario's
-// keys.
-std::string setting_of(const Strategy& changed, const Strategy& base, const Scenario& scenario) {
+// Sets how a change is set: by its dialect's keys, a file of ours, or a scenario's keys.
+void find_setting(const Strategy& base, const Scenario& scenario, Advice& advice) {
+  const Strategy& changed = advice.strategy;
   constexpr std::size_t kLongest = 200;
-  if (base.dialect.empty()) return own_keys(changed, base);
+  if (base.dialect.empty()) {
+    advice.set_with = own_keys(changed, base);
+    return;
+  }
   const dialect::Dialect& row = *dialect::find_dialect(base.dialect);
   std::optional<dialect::Written> found;
   try {
@@ -258,11 +271,15 @@ std::string setting_of(const Strategy& changed, const Strategy& base, const Scen
   if (!found || !found->exact || !found->algorithm.empty()) {
     const bool applied = row.apply_refusal != nullptr &&
                          row.apply_refusal(changed, scenario.workload, scenario.cluster).empty();
-    return applied ? "the file of syncline tune --emit " + name + " --python"
-                   : "cannot be written in " + name + ", in a scenario " + own_keys(changed, base);
+    advice.outside = !applied;
+    advice.set_with =
+        applied ? "the file of syncline tune --emit " + name + " --python"
+                : "cannot be written in " + name + ", in a scenario " + own_keys(changed, base);
+    return;
   }
   const std::string config = dialect::config_text(row, found->config);
-  return config.size() <= kLongest ? config : "what syncline tune --emit " + name + " writes";
+  advice.set_with =
+      config.size() <= kLongest ? config : "what syncline tune --emit " + name + " writes";
 }
 
 // Returns each of Paddle's switches that is off, if the workload has operators to match.
@@ -318,6 +335,7 @@ std::vector<Candidates> all_candidates(const Scenario& scenario, const Strategy&
   all.insert(all.end(), {{Kind::kFusion, fusion_changes(strategy)},
                          {Kind::kCopies, copy_changes(strategy)},
                          {Kind::kStreams, stream_changes(strategy)},
+                         {Kind::kAccumulation, accumulation_changes(strategy, scenario.workload)},
                          {Kind::kHierarchy, std::move(levels)},
                          {Kind::kAlgorithm, algorithm_changes(strategy, scenario.cluster)}});
   std::ranges::move(training_candidates(scenario, strategy), std::back_inserter(all));
@@ -444,9 +462,7 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
       best->speedup = now / then.step_time;
       best->metrics = std::move(then);
     }
-    if (best && best->set_with.empty()) {
-      best->set_with = setting_of(best->strategy, strategy, scenario);
-    }
+    if (best && best->set_with.empty()) find_setting(strategy, scenario, *best);
     return best;
   };
   std::vector<Advice> advice;
@@ -483,6 +499,7 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
   }
   if (scheme && !cramped) advice.push_back(*scheme);
   std::ranges::stable_sort(advice, std::ranges::greater(), &Advice::gain_percent);
+  std::ranges::stable_partition(advice, [](const Advice& one) { return !one.outside; });
   if (scheme && cramped) advice.insert(advice.begin(), std::move(*scheme));
   return advice;
 }

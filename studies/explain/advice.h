@@ -49,6 +49,7 @@ struct Advice : Prediction {
   std::string set_with;  // keys and values that set it, or the command that writes them
   Strategy strategy;     // the strategy with that change
   TrainingChange training = TrainingChange::kSame;
+  bool outside = false;  // the job's framework cannot set it
 
   // Returns how much shorter the step becomes; below 0: it becomes longer.
   double gain_percent() const { return 100 * (1 - 1 / speedup); }
@@ -59,9 +60,10 @@ std::string own_keys(const Strategy& strategy, const Strategy& base);
 
 // Returns the best change of each kind (fusion, copies, streams, overlap, hierarchy, algorithm,
 // rounding, compression, rarer averaging) that shortens the step by at least `least_percent`, best
-// first. The strategy is evaluated at the scenario's training point. Kinds with no change left are
-// omitted, and so are changes that do not fit the device's memory. Another scheme of the
-// framework has to gain 5 %; if the strategy does not fit, one that does comes first, at any speed.
+// first, and those that its framework cannot set last. The strategy is evaluated at the scenario's
+// training point. Kinds with no change left are omitted, and so are changes that do not fit the
+// device's memory. Another scheme of the framework has to gain 5 %; if the strategy does not fit,
+// one that does comes first, at any speed.
 //
 // `written`: the strategy's entry in the scenario ({"dialect": ..., "config": ...}), if known. In a
 // dialect, changes of its configuration go first, each read back as the framework reads it; one of

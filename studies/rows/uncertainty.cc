@@ -132,6 +132,45 @@ double end_of_links(const Cluster& cluster, double bytes, double deviations) {
   return prior.bias + deviations * prior.spread + large * std::log(reached_share(cluster));
 }
 
+// Times of collectives with their spread: calibrated ones, else NCCL's.
+class LikelyTimes {
+ public:
+  explicit LikelyTimes(const Cluster& cluster) : cluster_(cluster), nccl_(cluster_) {
+    const bool measured = std::ranges::all_of(cluster.tiers, &Tier::measured);
+    if (cluster.fabric != Fabric::kUnknown || cluster.nodes == 1 || measured) return;
+    sockets_ = cluster;
+    sockets_->fabric = Fabric::kTcp;
+    over_sockets_.emplace(*sockets_);
+  }
+  LikelyTimes(const LikelyTimes&) = delete;  // the models refer to the clusters
+  LikelyTimes& operator=(const LikelyTimes&) = delete;
+
+  const Cluster& cluster() const { return cluster_; }
+
+  std::optional<CollectiveTime> calibrated(const collective::Collective& asked) const {
+    return cluster_.cost_model ? cluster_.cost_model(asked) : std::nullopt;
+  }
+
+  // Returns NCCL's time. Its spread is that towards the deviations' end: a fabric that nobody named
+  // may be sockets, and their time is then the slow end.
+  std::optional<CollectiveTime> guessed(const collective::Collective& asked,
+                                        double deviations) const {
+    auto answer = nccl_.time(asked);
+    if (!answer || !over_sockets_ || deviations <= 0) return answer;
+    const auto slow = over_sockets_->time(asked);
+    if (!slow || slow->time <= answer->time) return answer;
+    answer->spread =
+        std::max(answer->spread, std::log(slow->time / answer->time) / kHeldDeviations);
+    return answer;
+  }
+
+ private:
+  Cluster cluster_;
+  std::optional<Cluster> sockets_;
+  collective::NcclCostModel nccl_;
+  std::optional<collective::NcclCostModel> over_sockets_;
+};
+
 struct ShiftedNetwork {
   Cluster cluster;
   collective::LinkShift shift;  // shift of its links
@@ -166,18 +205,16 @@ ShiftedNetwork shifted_network(const Cluster& cluster, bool small, double deviat
       tier.flow_cap *= shift.bandwidth;
     }
   }
-  const auto as_given = std::make_shared<const Cluster>(cluster);
-  const auto nccl = std::make_shared<const collective::NcclCostModel>(*as_given);
+  const auto times = std::make_shared<const LikelyTimes>(cluster);
   moved.cost_model = [=](const collective::Collective& asked) -> std::optional<CollectiveTime> {
-    std::optional<CollectiveTime> answer;
-    if (as_given->cost_model) answer = as_given->cost_model(asked);
-    if (!answer) answer = nccl->time(asked);
+    std::optional<CollectiveTime> answer = times->calibrated(asked);
+    if (!answer) answer = times->guessed(asked, deviations);
     if (!answer) return answer;
     const double part = small_part(static_cast<double>(asked.bytes()));
     const double spread = fit_errors           ? *fit_errors
                           : answer->spread > 0 ? answer->spread
                                                : kMeasuredUnknown;
-    const double shared = known ? 1 : 1 - apart(guessed_kind_of(*as_given, asked));
+    const double shared = known ? 1 : 1 - apart(guessed_kind_of(times->cluster(), asked));
     answer->time *=
         std::exp(deviations * spread * (small ? part : std::sqrt(shared * (1 - part * part))));
     return answer;
@@ -188,11 +225,10 @@ ShiftedNetwork shifted_network(const Cluster& cluster, bool small, double deviat
 // Returns the network with large messages of one kind at one end of that kind's own interval.
 Cluster with_way_moved(const Cluster& cluster, GuessedKind way, double deviations) {
   Cluster moved = cluster;
-  const auto as_given = std::make_shared<const Cluster>(cluster);
-  const auto nccl = std::make_shared<const collective::NcclCostModel>(*as_given);
+  const auto times = std::make_shared<const LikelyTimes>(cluster);
   moved.cost_model = [=](const collective::Collective& asked) {
-    auto answer = nccl->time(asked);
-    if (!answer || guessed_kind_of(*as_given, asked) != way) return answer;
+    auto answer = times->guessed(asked, deviations);
+    if (!answer || guessed_kind_of(times->cluster(), asked) != way) return answer;
     const double part = small_part(static_cast<double>(asked.bytes()));
     answer->time *=
         std::exp(deviations * answer->spread * std::sqrt(apart(way) * (1 - part * part)));
@@ -222,23 +258,21 @@ ShiftedNetwork network_at(const Cluster& cluster, const Draw& draw,
     tier.flow_cap *= shift.bandwidth;
   }
   moved.collective_overhead *= shift.latency;
-  const auto as_given = std::make_shared<const Cluster>(cluster);
-  const auto nccl = std::make_shared<const collective::NcclCostModel>(*as_given);
+  const auto times = std::make_shared<const LikelyTimes>(cluster);
   const bool known = fit_errors || cluster.cost_model;
   moved.cost_model = [=](const collective::Collective& asked) -> std::optional<CollectiveTime> {
-    std::optional<CollectiveTime> answer;
-    if (as_given->cost_model) answer = as_given->cost_model(asked);
-    if (!answer) answer = nccl->time(asked);
-    if (!answer) return answer;
-    const double spread = fit_errors           ? *fit_errors
-                          : answer->spread > 0 ? answer->spread
-                                               : kMeasuredUnknown;
     const double part = small_part(static_cast<double>(asked.bytes()));
-    const GuessedKind way = guessed_kind_of(*as_given, asked);
+    const GuessedKind way = guessed_kind_of(times->cluster(), asked);
     const double alone = known ? 0 : apart(way);
     const double deviations =
         part * small + std::sqrt(1 - part * part) * (std::sqrt(1 - alone) * large +
                                                      std::sqrt(alone) * draw.ways[place_of(way)]);
+    std::optional<CollectiveTime> answer = times->calibrated(asked);
+    if (!answer) answer = times->guessed(asked, deviations);
+    if (!answer) return answer;
+    const double spread = fit_errors           ? *fit_errors
+                          : answer->spread > 0 ? answer->spread
+                                               : kMeasuredUnknown;
     answer->time *= std::exp(spread * deviations);
     return answer;
   };

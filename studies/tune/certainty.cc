@@ -281,14 +281,17 @@ std::string log_command(const Scenario& scenario, const Strategy& one, const Str
 std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
                                                 const FitErrors& fit_errors, const Tuned& tuned) {
   constexpr double kClear = 0.95, kWorth = 0.005, kNearlyAll = 0.8;
-  // Rivals are the slower strategies: the baseline and the others of the ranking.
+  // Rivals are the slower strategies: the baseline and the others of the ranking, if a job can be
+  // told to run them.
   const Ranked& best = tuned.winner();
   std::vector<const Ranked*> rivals;
   const auto add = [&](const Ranked& ranked) {
     if (ranked.metrics.step_time > best.metrics.step_time) rivals.push_back(&ranked);
   };
   add(tuned.baseline);
-  for (const Ranked& ranked : tuned.ranking) add(ranked);
+  for (const Ranked& ranked : tuned.ranking) {
+    if (!tuned.in_framework) add(ranked);
+  }
 
   measure::Uncertainties now(scenario, fit_errors);
   const Sensitivity best_now = now.sensitivity(best.strategy);

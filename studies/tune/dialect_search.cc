@@ -307,7 +307,9 @@ class ConfigSearch {
                             change.kind == ChangeKind::kCompression ||
                             change.kind == ChangeKind::kAveraging;
       const bool held = !other_buckets && change.kind == ChangeKind::kFusion;
-      if (!training && !held) patches.push_back(change.patch);
+      const bool idle =
+          change.kind == ChangeKind::kAccumulation && scenario_.workload.micro_batches == 1;
+      if (!training && !held && !idle) patches.push_back(change.patch);
     }
     if (other_buckets) patches.insert(patches.end(), settings_.begin(), settings_.end());
     return patches;

@@ -69,10 +69,10 @@ class Tuner {
     const auto framework_strategy = options_.in_framework(tuned_.winner().strategy);
     if (!framework_strategy) return;
     const std::vector<Ranked> found = std::move(tuned_.ranking);
+    tuned_.in_framework = true;
     tuned_.ranking = {evaluated(*framework_strategy, FusionKind::kBase)};
-    if (found.front().metrics.step_time < tuned_.winner().metrics.step_time) {
-      tuned_.outside = found.front();
-    }
+    const bool shorter = found.front().metrics.step_time < tuned_.winner().metrics.step_time;
+    if (shorter && walk_.fits(found.front().strategy)) tuned_.outside = found.front();
     for (const Ranked& ranked : found) add_slower(ranked, tuned_);
     auto& best_of_kind =
         input::changes_training(*framework_strategy) ? tuned_.best_changed : tuned_.best_as_before;
@@ -98,6 +98,7 @@ class Tuner {
     std::vector<Ranked> found = std::exchange(tuned_.ranking, {*best});
     for (const Ranked& ranked : found) add_slower(ranked, tuned_);
     tuned_.best_as_before = tuned_.winner();
+    if (tuned_.outside && step_of(*tuned_.outside) >= step_of(*best)) tuned_.outside.reset();
   }
 
   // Bounds a row that is shown.

@@ -73,7 +73,8 @@ struct Tuned {
   std::optional<Ranked> best_as_before;  // of those that train as without compression or LocalSGD
   std::optional<Ranked> best_changed;    // of those that change the training
   std::optional<Ranked> outside;         // shorter than the framework's best, which is the winner
-  bool confirmed_all = true;             // all that the search asked for, and the baseline
+  bool in_framework = false;  // the winner is the framework's; others of the ranking are not
+  bool confirmed_all = true;  // all that the search asked for, and the baseline
   // Step time of the best contiguous fusion with the winner's knobs on one stream. `optimum_exact`:
   // it is proved to be the best there is (studies/tune/configuration.h).
   Seconds one_stream_optimum = 0;

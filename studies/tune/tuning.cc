@@ -77,8 +77,8 @@ class InFramework {
         by_file_(options.by_file),
         asked_(asked) {}
 
-  // Returns the framework's own strategy in place of the best: if it is shorter; if the best cannot
-  // be set and the framework was asked for, or its strategy is within 1 %. Nothing: the best stays.
+  // Returns the framework's own strategy in place of a best that is longer, does not fit or cannot
+  // be set. Nothing: the best stays.
   std::optional<Strategy> in_place_of(const Strategy& best) {
     if (dialect_.suggest == nullptr || by_file_) return std::nullopt;
     Evaluator model(scenario_);
@@ -94,18 +94,19 @@ class InFramework {
     const Strategy& baseline = *find_strategy(scenario_, scenario_.baseline);
     const Seconds now = model.step_time(baseline);
     const Seconds wanted = model.step_time(best);
-    const bool fits = measure::memory_of(scenario_, said_->strategy).fits();
+    const auto has_room = [&](const Strategy& own) {
+      return measure::memory_of(scenario_, own).fits();
+    };
+    const bool fits = has_room(said_->strategy);
     const bool alike = measure::training_beside(said_->strategy, baseline) ==
                        measure::training_beside(best, baseline);
     if (said_->exact || !alike || !fits) return std::nullopt;
     const bool applied =
         dialect_.apply_refusal != nullptr &&
         dialect_.apply_refusal(best, scenario_.workload, scenario_.cluster).empty();
-    constexpr double kWorthTelling = 1e-3, kWorthOtherWords = 0.01;
-    const bool shorter = said_->step_time < wanted * (1 - kWorthTelling) ||
-                         !measure::memory_of(scenario_, best).fits();
-    const bool near = asked_ || said_->step_time < wanted * (1 + kWorthOtherWords);
-    const bool in_place = near && (asked_ || !applied) && said_->step_time <= now;
+    constexpr double kWorthTelling = 1e-3;
+    const bool shorter = said_->step_time < wanted * (1 - kWorthTelling) || !has_room(best);
+    const bool in_place = (asked_ || !applied) && (said_->step_time <= now || !has_room(baseline));
     if (!shorter && !in_place) return std::nullopt;
     said_->exact = true;
     said_->difference.clear();
@@ -219,6 +220,25 @@ void add_remedy(const input::Document& document, std::string_view dialect, Tunin
   tuning.emitted->exact = true;
 }
 
+// Throws if another framework than the job's was asked for, and what it can say does not fit.
+void expect_room(const Tuning& tuning) {
+  const std::string& own = tuning.tuned.baseline.strategy.dialect;
+  const measure::Memory memory = measure::memory_of(tuning.scenario, tuning.emitted->strategy);
+  if (memory.fits() || own.empty() || own == tuning.emitted_dialect) return;
+  throw InputError(
+      "--emit: nothing that " + tuning.emitted_dialect + " can say fits in memory, its best " +
+      measure::memory_needs(tuning.scenario, memory) + "; take --emit " + own + ", the job's own");
+}
+
+// Returns "; --take 'DiLoCo every 100 steps' writes another row": those with a configuration.
+std::string other_rows(const Tuning& tuning) {
+  std::string rows;
+  for (const Alternative& row : tuning.alternatives) {
+    if (row.written) rows += (rows.empty() ? "'" : ", '") + row.strategy.name + "'";
+  }
+  return rows.empty() ? "" : "; --take writes another row: " + rows;
+}
+
 // Puts an alternative in the place of the best for written files. An alternative without a
 // configuration is for a Python file only.
 void take(const std::string& name, Evaluator& model, Tuning& tuning) {
@@ -294,18 +314,28 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
   tuning.next = next_measurement(scenario, fit_errors, tuning.tuned);
   if (alone) add_break_evens(fitted, tuning);
   tuning.averaging = averaging_of(model);
+  std::optional<InputError> refusal;
   if (emit != nullptr) {
     tuning.emitted_dialect = emit->name;
     tuning.emitted = scheme_written(tuning, winner);
     if (!tuning.emitted) tuning.emitted = framework->said();
-    if (!tuning.emitted) tuning.emitted = best_config(*emit, winner, config, model);
+    try {
+      if (!tuning.emitted) tuning.emitted = best_config(*emit, winner, config, model);
+    } catch (const InputError& error) {
+      refusal = error;  // another row may be what this framework is for
+    }
   }
   add_ddp_curve(fitted, emit, model, tuning);
   const std::optional<Emitted> said = framework ? framework->said() : std::nullopt;
   add_alternatives(fitted, options, emit, tuning.emitted ? tuning.emitted : said, tuning);
   tuning.fits = measure::memory_of(scenario, winner).fits();
   if (!tuning.fits) add_remedy(fitted, asked, tuning);
-  if (!options.take.empty()) take(options.take, model, tuning);
+  if (refusal && options.take.empty()) throw InputError(refusal->what() + other_rows(tuning));
+  if (!options.take.empty()) {
+    take(options.take, model, tuning);
+  } else if (tuning.emitted && !options.by_file) {
+    expect_room(tuning);
+  }
   return tuning;
 }
 
@@ -322,7 +352,8 @@ const Ranked& best_to_apply(const Tuning& tuning) {
   std::erase_if(found, [&](const Ranked* ranked) {
     return !dialect::apply_refusal(ranked->strategy, tuning.scenario.workload,
                                    tuning.scenario.cluster)
-                .empty();
+                .empty() ||
+           (tuning.fits && !measure::memory_of(tuning.scenario, ranked->strategy).fits());
   });
   if (found.empty() || found.front() == &tuned.winner()) return tuned.winner();
   return *std::ranges::min(found, {}, [](const Ranked* each) { return each->metrics.step_time; });

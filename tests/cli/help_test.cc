@@ -13,6 +13,7 @@
 #include "core/codec.h"
 #include "formats/dialect/dialect.h"
 #include "imports/format.h"
+#include "imports/models/families.h"
 #include "tests/support/expect.h"
 #include "tests/support/program.h"
 #include "tests/support/text.h"
@@ -262,6 +263,10 @@ TEST(List, PrintsEveryRow) {
   expect_listed(hardware::devices(), ran);
   expect_listed(hardware::nodes(), ran);
   expect_listed(job::formats(), ran);
+  const std::string models = test::syncline_out({"list", "models"});
+  for (const auto& [name, config] : job::models::named_configs()) {
+    EXPECT_TRUE(test::contains(models, "\n" + name + " ")) << name;
+  }
   EXPECT_TRUE(test::says(ran, "8,030,261,248 parameters", "model ", "sim ", "all_reduce"));
 }
 

@@ -262,6 +262,24 @@ TEST(NcclCostModel, FollowsTheBandwidthWithoutSteps) {
   }
 }
 
+// What a node's processors limit, two collectives at a time share as they share a port.
+TEST(NcclCostModel, SocketsKeepTheNodesBusyForAllTheirTime) {
+  for (const double gbps : {5.0, 10.0, 100.0, 400.0}) {
+    Cluster cluster = nodes_of_eight(4, 150, gbps, 1, "A100");
+    cluster.fabric = Fabric::kTcp;
+    CostCache cache(cluster);
+    const Collective large = chosen(cluster, kAllReduce, world_group(cluster.ranks()), kGiB);
+    const CollectiveCost& cost = cache.cost(large);
+    Seconds busy = 0;
+    for (const StageCost& stage : cost.stages) {
+      Seconds busiest = 0;
+      for (const auto& [link, seconds] : stage.links) busiest = std::max(busiest, seconds);
+      busy += busiest * static_cast<double>(large.bytes());
+    }
+    EXPECT_GT(busy, 0.8 * cache.time(large)) << gbps;
+  }
+}
+
 TEST(NcclCostModel, FollowsTheLatency) {
   for (const Cluster& cluster : networks()) {
     const NcclCostModel cost_model(cluster);

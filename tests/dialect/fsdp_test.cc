@@ -188,6 +188,8 @@ TEST(Fsdp, ComesBack) {
         R"({"units": ["model.layers.1"], "version": 1})",
         R"({"units": ["model.layers.*"], "version": 1, "sharding_strategy": "SHARD_GRAD_OP"})",
         R"({"units": ["model.layers.*"], "version": 1, "sharding_strategy": "NO_SHARD"})",
+        R"({"units": ["model.layers.*"], "version": 1, "no_sync": true})",
+        R"({"version": 1, "no_sync": true, "sharding_strategy": "SHARD_GRAD_OP"})",
         R"({"units": ["model.layers.*"], "no_sync": true})"}) {
     for (const std::int64_t micro_batches : {1, 3}) {
       Workload workload = transformer();
@@ -332,6 +334,35 @@ TEST(Fsdp, NothingOverlapsOverGloo) {
   EXPECT_TRUE(gloo.strategy_of(config, several).overlap);
 }
 
+// Under no_sync gradients are summed once, and parameters are gathered in each micro-batch, unless
+// FSDP1 keeps them between the passes.
+TEST(Fsdp, NoSyncGathersInEachMicroBatch) {
+  Workload workload = transformer();
+  workload.micro_batches = 3;
+  const auto counts = [&](const std::string& config) {
+    int gathers = 0, scatters = 0;
+    const plan::Plan plan = kFsdp.plan_of(kFsdp.strategy_of(config, workload), workload);
+    for (const plan::Op& op : plan.ops) {
+      const auto* work = std::get_if<collective::Collective>(&op.work);
+      if (work == nullptr) continue;
+      const bool gather = work->kind == collective::CollectiveKind::kAllGather;
+      ++(gather ? gathers : scatters);
+    }
+    return std::pair(gathers, scatters);
+  };
+  const std::string units = R"({"units": ["model.layers.*"], )";
+  for (const std::string more :
+       {R"("version": 2)", R"("version": 2, "reshard_after_forward": false)",
+        R"("version": 2, "reshard_after_forward": true)", R"("version": 1)"}) {
+    const auto [gathers, scatters] = counts(units + more + "}");
+    EXPECT_EQ(counts(units + more + R"(, "no_sync": true})"), std::pair(gathers, scatters / 3))
+        << more;
+  }
+  const std::string kept = units + R"("version": 1, "sharding_strategy": "SHARD_GRAD_OP")";
+  const auto [gathers, scatters] = counts(kept + "}");
+  EXPECT_EQ(counts(kept + R"(, "no_sync": true})"), std::pair(gathers / 3, scatters / 3));
+}
+
 TEST(Fsdp, CodeOfAScript) {
   const auto code = [](const char* config) { return fsdp_code(Json::parse(config)); };
   const std::string wraps =
@@ -351,6 +382,8 @@ TEST(Fsdp, CodeOfAScript) {
             "fully_shard([model.norm, model.head], **fsdp); fully_shard(model, **fsdp)"
             "  # in all micro-batches but the last: model.set_requires_all_reduce(False), "
             "model.set_requires_gradient_sync(False)");
+  EXPECT_TRUE(test::contains(code(R"({"units": [], "mesh": [-1, 8]})"),
+                             "(\"cuda\", (torch.distributed.get_world_size() // 8, 8), "));
   EXPECT_EQ(code(R"({"version": 1, "units": ["layers.*", "head"],
                      "sharding_strategy": "HYBRID_SHARD", "use_orig_params": true})"),
             "units = {*(unit for unit in model.layers.children()), model.head}; "

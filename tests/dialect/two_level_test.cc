@@ -236,6 +236,27 @@ TEST(TwoLevels, Fsdp2OnAMesh) {
   }
 }
 
+// -1 has the ranks that the other size leaves, on any number of nodes.
+TEST(TwoLevels, MeshesFollowTheCluster) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 50; ++round) {
+    const Trained one = random_case(random);
+    const auto replicas = one.ranks() / one.shards;
+    const auto read = [&](const char* key, const Json& mesh) {
+      Json config{{"units", {"m.*"}}, {key, mesh}};
+      if (std::string(key) == "device_mesh") {
+        config.update(Json{{"version", 1}, {"sharding_strategy", "HYBRID_SHARD"}});
+      }
+      return strategy_of(fsdp_dialect(), config, one).hierarchy;
+    };
+    for (const char* key : {"mesh", "device_mesh"}) {
+      EXPECT_EQ(read(key, {-1, one.shards}), read(key, {replicas, one.shards}));
+      EXPECT_EQ(read(key, {replicas, -1}), read(key, {replicas, one.shards}));
+    }
+    EXPECT_EQ(read("mesh", Json::array({-1})), read("mesh", nullptr));
+  }
+}
+
 TEST(TwoLevels, Fsdp2ReshardsToANumber) {
   std::mt19937 random(3);
   for (int round = 0; round < 200; ++round) {
@@ -452,17 +473,21 @@ TEST(TwoLevels, SaysHowManyReplicasThereAre) {
 TEST(TwoLevels, SaysWhatItRefuses) {
   const Trained one = by_hand();
   const test::Framework fsdp{fsdp_dialect(), one.cluster};
-  fsdp.expect_refusals(one.workload,
-                       {{R"({"mesh": [3, 4]})", "has 12 ranks, the cluster has 8"},
-                        {R"({"mesh": [2, 2, 2]})", "1D or 2D mesh"},
-                        {R"({"mesh": [8, 1]})", "shards nothing"},
-                        {R"({"device_mesh": [2, 4]})", "FSDP2 has mesh"},
-                        {R"({"sharding_strategy": "HYBRID_SHARD"})", "\"version\": 1"},
-                        {R"({"version": 1, "device_mesh": [2, 4]})", "needs HYBRID_SHARD"},
-                        {R"({"mesh": [2, 4], "reshard_after_forward": 8})", "a factor of 4"},
-                        {R"({"reshard_after_forward": 3})", "a factor of 8"},
-                        {R"({"reshard_after_forward": 0})", "a factor of 8"},
-                        {R"({"reshard_after_forward": 2.5})", "a factor of 8"}});
+  fsdp.expect_refusals(
+      one.workload,
+      {{R"({"mesh": [3, 4]})", "has 12 ranks, the cluster has 8; -1 in place of a size"},
+       {R"({"mesh": [-1, 3]})", "groups of 3 ranks, which do not divide"},
+       {R"({"mesh": [-1, -1]})", "twice"},
+       {R"({"mesh": [-2, 4]})", "nor -1 for all others"},
+       {R"({"mesh": [2, 2, 2]})", "1D or 2D mesh"},
+       {R"({"mesh": [8, 1]})", "shards nothing"},
+       {R"({"device_mesh": [2, 4]})", "FSDP2 has mesh"},
+       {R"({"sharding_strategy": "HYBRID_SHARD"})", "\"version\": 1"},
+       {R"({"version": 1, "device_mesh": [2, 4]})", "needs HYBRID_SHARD"},
+       {R"({"mesh": [2, 4], "reshard_after_forward": 8})", "a factor of 4"},
+       {R"({"reshard_after_forward": 3})", "a factor of 8"},
+       {R"({"reshard_after_forward": 0})", "a factor of 8"},
+       {R"({"reshard_after_forward": 2.5})", "a factor of 8"}});
   EXPECT_EQ(fsdp.refusal(R"({"mesh": [8]})", one.workload), "");
   test::Framework{megatron_dialect(), one.cluster}.expect_refusals(
       one.workload,

@@ -234,6 +234,57 @@ TEST(Init, AModelThatDoesNotFitIsRecomputed) {
   EXPECT_EQ(asked.scenario["strategies"], begun.scenario["strategies"]);
 }
 
+// The mesh of a job of shards in nodes follows the number of nodes, as --set and sweeps change it.
+TEST(Init, MeshesFollowTheNodes) {
+  InitOptions options{.model = "llama3_8b", .node = "", .nodes = 4, .gpu = "a100-sxm-80gb"};
+  options.gpus = 8;
+  options.net = "100gbit:tcp";
+  options.fsdp = true;
+  const Begun begun = init_scenario(options);
+  ASSERT_TRUE(contains(begun.scenario["strategies"].dump(), "\"mesh\":[-1,8]"));
+  for (const int nodes : {1, 2, 8, 64}) {
+    Json other = begun.scenario;
+    other["cluster"]["nodes"] = nodes;
+    const Scenario scenario = test::scenario_in(other);
+    for (const Strategy& strategy : scenario.strategies) {
+      if (strategy.hierarchy.form != Hierarchy::Form::kSharded) continue;
+      EXPECT_EQ(shard_ranks(strategy, scenario.cluster.ranks()), 8) << nodes;
+    }
+  }
+  options.steps = {{2, 30.0}, {4, 31.0}};
+  const Json measured = init_scenario(options).scenario;
+  EXPECT_EQ(measured["sweep"]["cluster.nodes"], Json({4, 2}));
+}
+
+// A batch that was given stays; what would make it fit is said as `run` says it.
+TEST(Init, RemediesAreThoseOfRun) {
+  InitOptions options{.model = "llama3_8b", .node = "", .nodes = 4, .gpu = "a100-sxm-40gb"};
+  options.gpus = 8;
+  options.net = "100gbit:tcp";
+  options.batch = 64;
+  const Begun begun = init_scenario(options);
+  EXPECT_EQ(begun.scenario["workload"]["batch"], 64);
+  input::Document document = input::document_of("init", begun.scenario);
+  document.file = "FILE";
+  const std::string words =
+      measure::memory_shortage(document, input::parse_scenario(document)).words();
+  ASSERT_TRUE(contains(words, "and fits: ")) << words;
+  EXPECT_TRUE(says(begun, words)) << words;
+}
+
+// Layers that are cut are cut in norms and residuals too, which is said.
+TEST(Init, SequenceParallelismIsAssumedWithTensorParallelism) {
+  InitOptions options{.model = "llama3_8b", .node = "dgx-h100", .nodes = 2};
+  options.parallel = {{"tensor", 4}};
+  const Begun begun = init_scenario(options);
+  EXPECT_TRUE(says(begun, "sequence parallelism"));
+  EXPECT_EQ(begun.scenario["workload"]["parallel"]["sequence"], true);
+  options.parallel["sequence"] = true;
+  const Begun given = init_scenario(options);
+  EXPECT_FALSE(says(given, "sequence parallelism"));
+  EXPECT_EQ(given.scenario["workload"]["parallel"], begun.scenario["workload"]["parallel"]);
+}
+
 // Recomputation of every second layer, which the settings say, gives way to that of every layer.
 TEST(Init, RecomputationOfSomeLayersBecomesThatOfAll) {
   InitOptions options{.model = "llama3_8b", .node = "", .nodes = 4, .gpu = "a100-sxm-40gb"};

@@ -291,6 +291,7 @@ const Mistake kPatches[] = {
      {"search.fusion.close", "without size_mb"}},
     {R"([{"op":"replace","path":"/strategies/9/exchange","value":"all_reduce"},
          {"op":"remove","path":"/strategies/9/kept_groups"},
+         {"op":"remove","path":"/strategies/9/kept_in_step"},
          {"op":"remove","path":"/strategies/9/regather"}])",
      {"strategies[9].gather_groups", "with exchange 'all_reduce', only with 'sharded'"}},
     {R"([{"op":"replace","path":"","value":[]}])", {"found a list", "an object"}},

@@ -116,8 +116,12 @@ TEST(Verdict, UndecidedComparisonsAreReported) {
   measure::Row sure = row("fp16", 1.5);
   sure.gain = {1.3, 1.6};
   EXPECT_EQ(verdict(report_of({row("momentum", 1), open})),
-            "dgc is slower (0.970x over momentum, 80 %: 0.900 to 1.10x). dgc may be faster "
+            "dgc is likely slower (0.970x over momentum, 80 %: 0.900 to 1.10x). dgc may be faster "
             "or slower than momentum: its 80 % interval contains 1.");
+  // Of several it is named once.
+  EXPECT_EQ(verdict(report_of({row("momentum", 1), sure, open})),
+            "fp16 is the fastest (1.50x over momentum, 80 %: 1.30 to 1.60x). dgc may be faster or "
+            "slower than momentum: its 80 % interval contains 1.");
   EXPECT_EQ(verdict(report_of({row("momentum", 1), sure})),
             "fp16 is the fastest (1.50x over momentum, 80 %: 1.30 to 1.60x).");
   measure::Row at_one = row("dgc", 0.97, at_bandwidth(1));
@@ -130,11 +134,11 @@ TEST(Verdict, UndecidedComparisonsAreReported) {
               "contains 1."));
 }
 
-TEST(Verdict, NotPayingBeginsBelowHalfAPermille) {
-  EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 0.9996)})),
-            "dgc makes no difference of more than 0.5 % (1.00x over momentum).");
+TEST(Verdict, SlowerBeginsAsFarFromOneAsFaster) {
   EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 0.9994)})),
-            "dgc is slower (0.999x over momentum).");
+            "dgc makes no difference of more than 0.5 % (0.999x over momentum).");
+  EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 0.994)})),
+            "dgc is slower (0.994x over momentum).");
 }
 
 TEST(Verdict, TwoStrategiesAlongASweep) {

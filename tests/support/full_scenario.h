@@ -111,7 +111,7 @@ inline constexpr std::string_view kFullScenarioText = R"json({
     {"name": "listed", "fusion": {"rule": "groups", "groups": [[0, 2], [1]], "with_next": true,
      "in_turn": true, "cuts": [{"tensor": 1, "at": [2, 5]}], "pad_rows": 8,
      "align_elements": 64, "pad_elements": 128}, "regather": true, "kept_groups": 1,
-     "each_micro_batch": true, "after_passes": true, "in_flight": 1, "exchange": "sharded",
+     "kept_in_step": true, "each_micro_batch": true, "after_passes": true, "in_flight": 1, "exchange": "sharded",
      "gather_groups": [[0, 1, 2]]},
     {"name": "live", "exchange": "sharded", "cross_step": true, "pieces": [1],
      "fetches": {"live_elements": 1000, "ahead_elements": 200, "reuse_elements": 500},

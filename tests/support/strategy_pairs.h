@@ -71,6 +71,7 @@ inline const std::vector<std::vector<Json>>& strategy_knobs() {
         {R"({"in_flight": 1})"},
         {R"({"regather_group": 2})"},
         {R"({"kept_groups": 1})"},
+        {R"({"kept_in_step": true})"},
         {R"({"fetches": {"live_elements": 300000, "ahead_elements": 50000, "reuse_elements": 1000}})"},
         {R"({"gather_format": "bf16"})", R"({"gather_format": "fp8"})"},
         {R"({"pieces": [2]})"},

@@ -10,6 +10,8 @@
 #include "formats/dialect/write.h"
 #include "formats/input/document.h"
 #include "studies/tune/tuning.h"
+#include "tests/support/expect.h"
+#include "tests/support/text.h"
 #include "tests/support/tunings.h"
 
 namespace syncline::tune {
@@ -95,6 +97,26 @@ TEST(Alternatives, HaveOuterStepsIfTheLinkIsTooSlow) {
   EXPECT_EQ(far->training, TrainingChange::kChanged);
   EXPECT_FALSE(far->set_with.empty());
   EXPECT_FALSE(outer_of(10));
+}
+
+// A framework of averaging alone cannot say the best; the row of outer steps can be taken from it.
+TEST(Alternatives, OuterStepsAreTakenFromTheirFramework) {
+  const input::Document slow = with(resnet_by(kDdp), "cluster.inter.bandwidth_gbps", 0.02);
+  TuneOptions options;
+  options.budget = 20;
+  for (const char* framework : {"torchft", "diloco"}) {
+    const dialect::Dialect* emit = dialect::find_dialect(framework);
+    options.take.clear();
+    const std::string refusal =
+        test::input_error([&] { (void)test::tuning_of(slow, options, emit); });
+    EXPECT_TRUE(test::contains(refusal, "--take writes another row: 'DiLoCo every 100 steps'"))
+        << refusal;
+    options.take = "DiLoCo every 100 steps";
+    const Tuning tuning = test::tuning_of(slow, options, emit);
+    ASSERT_TRUE(tuning.emitted) << framework;
+    EXPECT_TRUE(tuning.emitted->exact);
+    EXPECT_TRUE(tuning.emitted->strategy.local_sgd.outer.any());
+  }
 }
 
 // A step time is the one that `run` gives the strategy.

@@ -6,8 +6,12 @@
 #include "formats/dialect/dialect.h"
 #include "formats/dialect/write.h"
 #include "formats/input/document.h"
+#include "reports/tune_report.h"
+#include "studies/rows/memory.h"
 #include "studies/tune/alternatives.h"
 #include "studies/tune/tuning.h"
+#include "tests/support/expect.h"
+#include "tests/support/text.h"
 #include "tests/support/tunings.h"
 
 namespace syncline::tune {
@@ -119,6 +123,69 @@ TEST(InFramework, KeysOfShardingAreSearched) {
           R"({"dialect": "deepspeed", "config": {"zero_optimization": {"stage": 2, "overlap_comm": false}}})")),
       "");
   EXPECT_LT(plain.tuned.winner().metrics.step_time, plain.tuned.baseline.metrics.step_time);
+}
+
+// What the job's framework cannot set never leads: it is named second.
+TEST(InFramework, WinnersCanBeSetWithoutEmit) {
+  for (const std::string& text : strategies()) {
+    const Json strategy = Json::parse(text);
+    if (!strategy.contains("dialect")) continue;
+    const Tuning tuning = tuned(job_by(strategy), "");
+    const Ranked& best = tuning.tuned.winner();
+    for (const Alternative& row : tuning.alternatives) {
+      EXPECT_FALSE(test::contains(row.set_with, "cannot be written")) << text << row.strategy.name;
+    }
+    if (tuning.tuned.in_framework && tuning.next) {
+      EXPECT_EQ(tuning.next->rival, "own") << text;
+    }
+    if (!tuning.tuned.outside) continue;
+    EXPECT_LT(tuning.tuned.outside->metrics.step_time, best.metrics.step_time) << text;
+    const std::string second = reports::outside_sentence(tuning);
+    if (best.metrics.step_time < 1.01 * tuning.tuned.outside->metrics.step_time) continue;
+    EXPECT_TRUE(test::contains(second, tuning.tuned.outside->strategy.name)) << text << second;
+  }
+}
+
+// A job of shards on devices that hold no whole copy.
+input::Document sharded_job(std::int64_t micro_batches, double gigabytes) {
+  input::Document document = job_by(
+      Json::parse(R"({"dialect": "fsdp", "config": {"version": 2, "units": ["l0", "l1", "l2"]}})"));
+  document.root["workload"]["micro_batches"] = micro_batches;
+  document.root["cluster"]["device"]["memory_gbytes"] = gigabytes;
+  return document;
+}
+
+// Another framework's words that do not fit are no answer.
+TEST(InFramework, OtherFrameworksThatDoNotFitAreRefused) {
+  const input::Document large = sharded_job(1, 1000);
+  const Scenario scenario = input::parse_scenario(large);
+  const double whole =
+      measure::memory_of(scenario,
+                         dialect::reading_of(*dialect::find_dialect("pytorch"), Json::object(),
+                                             scenario.workload, scenario.cluster)
+                             .strategy)
+          .total();
+  const double shards = measure::memory_of(scenario, scenario.strategies.front()).total();
+  ASSERT_LT(shards, whole);
+  const input::Document document = sharded_job(1, (shards + whole) / 2e9);
+  const std::string refusal = test::input_error([&] { (void)tuned(document, "pytorch"); });
+  EXPECT_TRUE(test::contains(refusal, "--emit fsdp")) << refusal;
+  EXPECT_NO_THROW(tuned(document, "fsdp"));
+}
+
+// Gradients that add up on each rank are whole: once a step is the best if they fit.
+TEST(InFramework, SumsOncePerStepAreSearchedAsFarAsTheyFit) {
+  const Tuning roomy = tuned(sharded_job(8, 1000), "fsdp");
+  EXPECT_EQ(roomy.emitted->config.value("no_sync", false), true) << roomy.emitted->config;
+  EXPECT_LT(roomy.emitted->step_time, roomy.tuned.baseline.metrics.step_time);
+  const auto total = [&](const Strategy& one) {
+    return measure::memory_of(roomy.scenario, one).total();
+  };
+  const double once = total(roomy.emitted->strategy);
+  const double each = total(roomy.tuned.baseline.strategy);
+  ASSERT_GT(once, each);
+  const Tuning narrow = tuned(sharded_job(8, (each + once) / 2e9), "fsdp");
+  EXPECT_TRUE(measure::memory_of(narrow.scenario, narrow.emitted->strategy).fits());
 }
 
 // Gradients in bf16 that a framework sums in fp32: no candidate sums them in bf16.
