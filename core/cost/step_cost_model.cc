@@ -13,6 +13,8 @@
 #include <array>
 #include <cassert>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "core/cost/least_squares.h"
 
@@ -75,6 +77,117 @@ constexpr PerProtocol kRingNvlink = {.6, 1.9, 3.4};
 constexpr PerProtocol kTreeNet = {5.0, 8.5, 14.0};
 constexpr PerProtocol kRingNet = {2.7, 4.0, 14.0};
 
+// A row as its path's formula sees it.
+struct Shape {
+  double share = 1;    // of the bandwidth
+  double carried = 0;  // bytes that pass a node's port
+  double between = 0;  // ring: steps between nodes
+  double inside = 0;   // ring: other steps. Tree: those to a node's last GPU
+  double hops = 0;     // tree
+  double filled = 0;   // tree: filling of its pipeline, over that for 1 MiB
+};
+
+Shape shape_of(StepPath path, const PathRow& row) {
+  Shape shape;
+  shape.share = row.share;
+  if (path.tree) {
+    shape.carried = (row.nodes <= 2 ? 1 : 2) * row.bytes;
+    shape.inside = row.gpus_per_node - 1;
+    shape.hops = row.nodes > 1 ? std::ilogb(row.nodes) : 1;
+    shape.filled = std::pow(row.bytes / kFillBytes, kFillPower);
+    return shape;
+  }
+  const double steps = ring_steps(row.kind, row.nodes, row.gpus_per_node);
+  shape.carried = steps * row.bytes / (static_cast<double>(row.nodes) * row.gpus_per_node);
+  shape.between = ring_steps(row.kind, row.nodes);
+  shape.inside = steps - shape.between;
+  return shape;
+}
+
+// Returns the time of a ring's steps without bytes.
+Seconds waiting_of(const StepCostModel& model, const Shape& row) {
+  return model.latency * (row.between + model.intra_share * row.inside);
+}
+
+Seconds moving_of(const StepCostModel& model, const Shape& row) {
+  return row.carried / (model.bandwidth * row.share);
+}
+
+// Returns the time by a tree, or by a ring of exponent 1.
+Seconds sum_of_parts(const StepCostModel& model, const Shape& row) {
+  if (!model.path.tree) return model.base + waiting_of(model, row) + moving_of(model, row);
+  return model.base + 2 * (row.hops * model.latency + row.inside * model.chain) +
+         row.hops * model.fill * row.filled + moving_of(model, row);
+}
+
+// Numbers by row for the last two sets of parameters that they depend on.
+class LastTwo {
+ public:
+  // Returns the numbers for `key`; `fill` computes them unless they are stored.
+  template <typename Fill>
+  const std::vector<double>& at(const std::array<double, 3>& key, const Fill& fill) {
+    if (first_.first != key) std::swap(first_, second_);
+    if (first_.first != key) {
+      first_.first = key;
+      fill(first_.second);
+    }
+    return first_.second;
+  }
+
+ private:
+  static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  // equals no key
+  std::pair<std::array<double, 3>, std::vector<double>> first_{{kNone}, {}}, second_{{kNone}, {}};
+};
+
+// Times of rows on one path with one exponent. A fit moves one parameter at a time, so powers that
+// it leaves alone are stored.
+class RowTimes {
+ public:
+  RowTimes(StepPath path, const std::vector<PathRow>& rows) {
+    for (const PathRow& row : rows) rows_.push_back(shape_of(path, row));
+  }
+
+  // Returns the same as step_time() for each row, until the next call.
+  const std::vector<Seconds>& of(const StepCostModel& model) {
+    times_.resize(rows_.size());
+    const bool rooted = !model.path.tree && model.exponent != 1;
+    const std::vector<double>* roots = rooted ? &roots_of(model) : nullptr;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      times_[i] = rooted ? model.base + (*roots)[i] : sum_of_parts(model, rows_[i]);
+    }
+    return times_;
+  }
+
+ private:
+  const std::vector<double>& roots_of(const StepCostModel& model) {
+    const auto fill = [&](const auto& value_of) {
+      return [&](std::vector<double>& list) {
+        list.clear();
+        for (std::size_t i = 0; i < rows_.size(); ++i) list.push_back(value_of(i, list));
+      };
+    };
+    const std::vector<double>& waited = waited_.at(
+        {model.latency, model.intra_share}, fill([&](std::size_t i, const auto& list) {
+          const Seconds waiting = waiting_of(model, rows_[i]);
+          // Rows of one table wait alike.
+          const bool alike = i > 0 && waiting == waiting_of(model, rows_[i - 1]);
+          return alike ? list.back() : std::pow(waiting, model.exponent);
+        }));
+    const std::vector<double>& moved =
+        moved_.at({model.bandwidth}, fill([&](std::size_t i, const auto&) {
+                    return std::pow(moving_of(model, rows_[i]), model.exponent);
+                  }));
+    return roots_.at({model.latency, model.intra_share, model.bandwidth},
+                     fill([&](std::size_t i, const auto&) {
+                       return std::pow(waited[i] + moved[i], 1 / model.exponent);
+                     }));
+  }
+
+  std::vector<Shape> rows_;
+  LastTwo waited_, moved_, roots_;
+  std::vector<Seconds> times_;
+};
+
 std::size_t index(collective::NcclProtocol protocol) { return static_cast<std::size_t>(protocol); }
 
 // Returns NCCL's topology with the guessed graphs.
@@ -105,22 +218,13 @@ collective::NcclTopology topology_of(const GraphGuess& guess, int nodes, int gpu
 
 Seconds step_time(const StepCostModel& model, collective::CollectiveKind kind, double bytes,
                   int nodes, int gpus_per_node, double share) {
-  const double bandwidth = model.bandwidth * share;
-  if (model.path.tree) {
-    const double hops = nodes > 1 ? std::ilogb(nodes) : 1;
-    const double times = nodes <= 2 ? 1 : 2;
-    return model.base + 2 * (hops * model.latency + (gpus_per_node - 1) * model.chain) +
-           hops * model.fill * std::pow(bytes / kFillBytes, kFillPower) + times * bytes / bandwidth;
-  }
-  const double steps = ring_steps(kind, nodes, gpus_per_node);
-  const double between_nodes = ring_steps(kind, nodes);
-  const double ranks = static_cast<double>(nodes) * gpus_per_node;
-  const double waiting =
-      model.latency * (between_nodes + model.intra_share * (steps - between_nodes));
-  const double moving = steps * bytes / ranks / bandwidth;
-  if (model.exponent == 1) return model.base + waiting + moving;
-  return model.base + std::pow(std::pow(waiting, model.exponent) + std::pow(moving, model.exponent),
-                               1 / model.exponent);
+  const Shape row = shape_of(model.path, {kind, bytes, nodes, gpus_per_node, share});
+  const Seconds sum = sum_of_parts(model, row);
+  if (model.path.tree || model.exponent == 1) return sum;
+  return model.base +
+         std::pow(std::pow(waiting_of(model, row), model.exponent) +
+                      std::pow(moving_of(model, row), model.exponent),
+                  1 / model.exponent);
 }
 
 StepCostModel prior_cost_model(StepPath path, const StepPrior& prior) {
@@ -151,12 +255,11 @@ std::pair<StepCostModel, double> fit_step_cost_model(StepPath path,
   const bool shaped = !path.tree && path.protocol == collective::NcclProtocol::kSimple;
   for (const double exponent : {1.0, 2.0, 4.0}) {
     if (exponent != 1 && !shaped) break;
+    RowTimes times(path, rows);
     const auto residuals = [&](const Parameters& p, double* out) {
-      const StepCostModel model = cost_model_of(path, p, exponent, chain);
-      for (const PathRow& row : rows) {
-        const double time =
-            step_time(model, row.kind, row.bytes, row.nodes, row.gpus_per_node, row.share);
-        *out++ = damp_error(std::log(time / row.time) / kNoise);
+      const std::vector<Seconds>& predicted = times.of(cost_model_of(path, p, exponent, chain));
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        *out++ = damp_error(std::log(predicted[i] / rows[i].time) / kNoise);
       }
       for (std::size_t i = 0; i < p.size(); ++i) *out++ = (p[i] - centre[i]) / spread[i];
     };

@@ -53,8 +53,9 @@ class FluidModel {
         overhead_(overhead),
         stretch_(stretch),
         ready_(walk_.first()),
-        begins_(index(walk_.instances()), 0) {
-    timeline_.spans.reserve(begins_.size());
+        places_(index(walk_.instances()), 0) {
+    timeline_.spans.reserve(places_.size());
+    finished_.reserve(places_.size());
     timeline_.period_ends.assign(index(periods), 0);
   }
 
@@ -65,7 +66,7 @@ class FluidModel {
       finish_timed();
       start_ready();
     }
-    std::ranges::stable_sort(timeline_.spans, {}, &Span::begin);
+    order_by_end();
     return std::move(timeline_);
   }
 
@@ -97,8 +98,12 @@ class FluidModel {
 
   // Begins an operation: a timer, or the latency of a collective's first stage.
   void start(int instance) {
-    begins_[index(instance)] = now_;
-    const std::size_t op = index(walk_.op(instance));
+    const plan::OpId id = walk_.op(instance);
+    const std::size_t op = index(id);
+    places_[index(instance)] = timeline_.spans.size();
+    timeline_.spans.push_back(
+        {walk_.period(instance), id, plan_.first_rank(plan_.ops[op].stream), now_, now_});
+    finished_.push_back(0);
     const CollectiveUse& use = uses_[op];
     if (use.cost == nullptr) {
       timed_.emplace(now_ + stretched_seconds(plan_.ops[op].work, stretch_), instance);
@@ -176,14 +181,27 @@ class FluidModel {
   }
 
   void finish(int instance) {
-    const int period = walk_.period(instance);
-    const plan::Op& op = plan_.ops[index(walk_.op(instance))];
-    timeline_.spans.push_back(
-        {period, walk_.op(instance), plan_.first_rank(op.stream), begins_[index(instance)], now_});
-    auto& end = timeline_.period_ends[index(period)];
+    Span& span = timeline_.spans[places_[index(instance)]];
+    span.end = now_;
+    finished_[places_[index(instance)]] = ++count_finished_;
+    auto& end = timeline_.period_ends[index(span.period)];
     end = std::max(end, now_);
     walk_.pass_stream(instance, ready_);
     walk_.pass_dependents(instance, ready_);
+  }
+
+  // Puts spans that begin together in the order in which they ended.
+  void order_by_end() {
+    std::vector<Span>& spans = timeline_.spans;
+    std::vector<std::pair<int, Span>> together;
+    for (std::size_t i = 0, end = 0; i < spans.size(); i = end) {
+      for (end = i + 1; end < spans.size() && spans[end].begin == spans[i].begin;) ++end;
+      if (std::is_sorted(&finished_[i], &finished_[i] + (end - i))) continue;
+      together.clear();
+      for (std::size_t k = i; k < end; ++k) together.emplace_back(finished_[k], spans[k]);
+      std::ranges::sort(together, {}, &std::pair<int, Span>::first);
+      for (std::size_t k = i; k < end; ++k) spans[k] = together[k - i].second;
+    }
   }
 
   const plan::Plan& plan_;
@@ -194,7 +212,9 @@ class FluidModel {
   Seconds overhead_;                // of each collective
   double stretch_;
   std::vector<int> ready_;
-  std::vector<Seconds> begins_;  // by instance
+  std::vector<std::size_t> places_;  // by instance: of its span
+  std::vector<int> finished_;        // by span: its number in the order of ends
+  int count_finished_ = 0;
   std::vector<Transfer> transfers_;
   using Timed = std::pair<Seconds, int>;  // (end, instance) of other work
   std::priority_queue<Timed, std::vector<Timed>, std::greater<>> timed_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <sstream>
 #include <tuple>
 
 #include "core/base/index.h"
@@ -24,18 +23,28 @@ using Path = std::vector<std::string>;
 
 Path path_of(const std::string& name) {
   Path path;
-  std::stringstream parts(name);
-  for (std::string part; std::getline(parts, part, '.');) path.push_back(part);
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    path.push_back(name.substr(begin, end - begin));
+    begin = end + 1;
+  }
   return path;
 }
 
-// Returns the module of a parameter's path that matches the pattern; empty: none does.
-Path module_of(const Path& pattern, const Path& parameter) {
-  if (parameter.size() <= pattern.size()) return {};
+// Returns the paths of all parameters.
+std::vector<Path> paths_of(const Workload& workload) {
+  std::vector<Path> paths;
+  for (const Tensor& tensor : workload.tensors) paths.push_back(path_of(tensor.name));
+  return paths;
+}
+
+// Returns true if a module of the parameter's path, other than the root, matches the pattern.
+bool holds(const Path& pattern, const Path& parameter) {
+  if (pattern.empty() || parameter.size() <= pattern.size()) return false;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != "*" && pattern[i] != parameter[i]) return {};
+    if (pattern[i] != "*" && pattern[i] != parameter[i]) return false;
   }
-  return {parameter.begin(), parameter.begin() + static_cast<std::ptrdiff_t>(pattern.size())};
+  return true;
 }
 
 // Parameters that are sharded and gathered as one: those of a module that is wrapped, or of several
@@ -79,8 +88,7 @@ Json in_patterns(const std::vector<Path>& modules) {
 // Finds each numbered module that holds a gradient, as people wrap a model's layers.
 std::vector<Path> layers_of(const Workload& workload) {
   std::vector<Path> layers;
-  for (const Tensor& tensor : workload.tensors) {
-    Path path = path_of(tensor.name);
+  for (const Path& path : paths_of(workload)) {
     const auto number = std::find_if(path.begin(), path.end(), is_number);
     if (number == path.end() || number + 1 == path.end()) continue;
     layers.emplace_back(path.begin(), number + 1);
@@ -127,15 +135,15 @@ bool gathers_before(const Unit& a, const Unit& b) {
 }
 
 // Sets the first and the last gradient below the modules of a unit, and their depth.
-void find_reach(const std::set<Path>& modules, const Workload& workload, Unit& unit) {
+void find_reach(const std::set<Path>& modules, const Workload& workload,
+                const std::vector<Path>& paths, Unit& unit) {
   unit.first = unit.tensors.front();
   unit.last = unit.tensors.back();
   unit.depth = modules.begin()->size();
   for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
-    const Path path = path_of(workload.tensors[t].name);
-    const auto holds = [&](const Path& module) { return !module_of(module, path).empty(); };
+    const auto above = [&](const Path& module) { return holds(module, paths[t]); };
     if (workload.tensors[t].sparse) continue;
-    if (unit.depth > 0 && std::ranges::none_of(modules, holds)) continue;
+    if (unit.depth > 0 && std::ranges::none_of(modules, above)) continue;
     unit.first = std::min(unit.first, static_cast<int>(t));
     unit.last = std::max(unit.last, static_cast<int>(t));
   }
@@ -147,15 +155,18 @@ void find_reach(const std::set<Path>& modules, const Workload& workload, Unit& u
 std::vector<Unit> units_of(Reader& config, bool root_stays, const Workload& workload,
                            Reading& reading) {
   const auto patterns = read_patterns(config, "units", workload);
+  const std::vector<Path> paths = paths_of(workload);
   std::vector<Path> module(workload.tensors.size());
   std::vector<Path> unit_of(workload.tensors.size());
   for (std::size_t p = 0; p < patterns.size(); ++p) {
     reading.unheld.emplace("units", p);
     for (const Path& pattern : patterns[p]) {
       for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
-        Path own = module_of(pattern, path_of(workload.tensors[t].name));
-        if (!own.empty()) reading.unheld.erase({"units", p});
-        if (own.size() <= module[t].size()) continue;
+        if (!holds(pattern, paths[t])) continue;
+        reading.unheld.erase({"units", p});
+        if (pattern.size() <= module[t].size()) continue;
+        const auto end = paths[t].begin() + static_cast<std::ptrdiff_t>(pattern.size());
+        Path own(paths[t].begin(), end);
         unit_of[t] = patterns[p].size() > 1 ? Path{std::to_string(p)} : own;
         module[t] = std::move(own);
       }
@@ -175,9 +186,7 @@ std::vector<Unit> units_of(Reader& config, bool root_stays, const Workload& work
     reading.unheld.emplace("not_resharded", p);
     for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
       const auto unit = units.find(unit_of[t]);
-      const auto named = [&](const Path& pattern) {
-        return !module_of(pattern, path_of(workload.tensors[t].name)).empty();
-      };
+      const auto named = [&](const Path& pattern) { return holds(pattern, paths[t]); };
       if (unit == units.end() || std::ranges::none_of(kept[p], named)) continue;
       unit->second.stays = true;
       reading.unheld.erase({"not_resharded", p});
@@ -185,7 +194,7 @@ std::vector<Unit> units_of(Reader& config, bool root_stays, const Workload& work
   }
   std::vector<Unit> list;
   for (auto& [name, unit] : units) {
-    find_reach(modules[name], workload, unit);
+    find_reach(modules[name], workload, paths, unit);
     list.push_back(std::move(unit));
   }
   std::ranges::sort(list, sums_before);

@@ -23,6 +23,7 @@ constexpr std::size_t kMaxTensors = 1000000;
 constexpr std::int64_t kMaxMicroBatches = 4096;
 
 DType dtype_of(Reader& reader, DType fallback, const char* key = "dtype") {
+  if (!reader.has(key)) return fallback;
   const std::string word =
       reader.word_or(key, to_string(fallback), {"fp32", "fp16", "bf16", "fp64"});
   if (word == "fp16") return DType::kFp16;

@@ -7,7 +7,6 @@
 #include <iomanip>
 #include <sstream>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 
 #include "core/base/error.h"
@@ -41,6 +40,23 @@ std::string number_text(double value) {
 // Smaller positive numbers are refused as mistakes, in any unit: bytes, seconds, FLOPs, shares.
 constexpr double kSmallest = 1e-30;
 
+// Returns true if checked_number() takes this value as it is.
+bool is_allowed(const Json& value, const Reader::Limits& limits) {
+  if (!value.is_number()) return false;
+  const double number = value.get<double>();
+  const bool low = limits.min_excluded ? number <= limits.min : number < limits.min;
+  return std::isfinite(number) && !low && number <= limits.max &&
+         (number == 0 || std::fabs(number) >= kSmallest);
+}
+
+// Returns true if checked_integer() takes this value as it is: 32.0 for 32, neither 2.5 nor 1e30.
+bool is_allowed_integer(const Json& value, std::int64_t min, std::int64_t max) {
+  if (!value.is_number()) return false;
+  const double number = value.get<double>();
+  return number == std::floor(number) && number >= static_cast<double>(min) &&
+         number <= static_cast<double>(max);
+}
+
 std::string limits_text(const Reader::Limits& limits) {
   const std::string max = number_text(limits.max);
   return limits.min_excluded ? "above " + number_text(limits.min) + ", at most " + max
@@ -51,13 +67,14 @@ std::string whole_text(std::int64_t min, std::int64_t max) {
   return "a whole number from " + std::to_string(min) + " to " + std::to_string(max);
 }
 
-// Returns the value at a required key. If it is missing, the message tells the expected one. A
-// pointer: GCC 14 takes a reference for one into the text.
-const Json* required(Reader& reader, std::string_view key, const std::string& expected) {
+// Returns the value at a required key. If it is missing, the message tells what `expected` returns.
+// A pointer: GCC 14 takes a reference for one into an argument.
+template <typename Expected>
+const Json* required(Reader& reader, std::string_view key, const Expected& expected) {
   try {
     return &reader.require(key);
   } catch (const InputError& error) {
-    throw InputError(error.what() + (", expected " + expected));
+    throw InputError(error.what() + (", expected " + expected()));
   }
 }
 
@@ -101,6 +118,7 @@ std::string describe(const Json& value) {
 
 double checked_number(const Json& value, const Reader::Limits& limits, const std::string& file,
                       const std::string& place) {
+  if (is_allowed(value, limits)) return value.get<double>();
   if (!value.is_number()) {
     fail_at(file, place,
             "found " + describe(value) + ", expected a number " + limits_text(limits) +
@@ -113,24 +131,13 @@ double checked_number(const Json& value, const Reader::Limits& limits, const std
             "found " + describe(value) + ", expected " + (limits.min_excluded ? "" : "0 or ") +
                 "a number from " + number_text(kSmallest) + " to " + number_text(limits.max));
   }
-  const bool low = limits.min_excluded ? number <= limits.min : number < limits.min;
-  if (!std::isfinite(number) || low || number > limits.max) {
-    fail_at(file, place, "found " + describe(value) + ", expected a number " + limits_text(limits));
-  }
-  return number;
+  fail_at(file, place, "found " + describe(value) + ", expected a number " + limits_text(limits));
 }
 
 std::int64_t checked_integer(const Json& value, std::int64_t min, std::int64_t max,
                              const std::string& file, const std::string& place) {
-  const std::string expected = ", expected " + whole_text(min, max);
-  if (!value.is_number()) fail_at(file, place, "found " + describe(value) + expected);
-  // 32.0 is accepted for 32; 2.5 and 1e30 are not.
-  const double number = value.get<double>();
-  if (number != std::floor(number) || number < static_cast<double>(min) ||
-      number > static_cast<double>(max)) {
-    fail_at(file, place, "found " + describe(value) + expected);
-  }
-  return static_cast<std::int64_t>(number);
+  if (is_allowed_integer(value, min, max)) return static_cast<std::int64_t>(value.get<double>());
+  fail_at(file, place, "found " + describe(value) + ", expected " + whole_text(min, max));
 }
 
 std::string checked_word(const Json& value, const std::vector<std::string>& words,
@@ -197,7 +204,7 @@ const Json& Reader::require(std::string_view key) {
 
 std::string Reader::text(std::string_view key) {
   return or_instead(std::string(), [&] {
-    const Json& value = *required(*this, key, "text");
+    const Json& value = *required(*this, key, [] { return std::string("text"); });
     if (!value.is_string()) fail(key, "found " + describe(value) + ", expected text");
     return value.get<std::string>();
   });
@@ -218,7 +225,10 @@ bool Reader::boolean_or(std::string_view key, bool fallback) {
 
 double Reader::number(std::string_view key, Limits limits) {
   return or_instead(limits.min_excluded ? limits.max : limits.min, [&] {
-    const Json& value = *required(*this, key, "a number " + limits_text(limits));
+    const Json& value =
+        *required(*this, key, [&] { return "a number " + limits_text(limits); });
+    // A place costs more than reading a number: messages alone need it.
+    if (is_allowed(value, limits)) return value.get<double>();
     return checked_number(value, limits, file_, place_of(key));
   });
 }
@@ -229,7 +239,8 @@ double Reader::number_or(std::string_view key, double fallback, Limits limits) {
 
 std::int64_t Reader::integer(std::string_view key, std::int64_t min, std::int64_t max) {
   return or_instead(min, [&] {
-    const Json& value = *required(*this, key, whole_text(min, max));
+    const Json& value = *required(*this, key, [&] { return whole_text(min, max); });
+    if (is_allowed_integer(value, min, max)) return static_cast<std::int64_t>(value.get<double>());
     return checked_integer(value, min, max, file_, place_of(key));
   });
 }
@@ -267,9 +278,9 @@ std::vector<Reader> Reader::objects(std::string_view key) {
 }
 
 void Reader::finish(const std::vector<std::string>& elsewhere) {
-  const std::unordered_set<std::string_view> asked(asked_.begin(), asked_.end());
-  for (const auto& [key, value] : object_.items()) {
-    if (asked.contains(key)) continue;
+  for (auto item = object_.begin(); item != object_.end(); ++item) {
+    const std::string& key = item.key();
+    if (std::ranges::find(asked_, key) != asked_.end()) continue;
     // Only mistakes that are printed need a suggestion.
     if (mistakes_ != nullptr && mistakes_->count() >= kTold) {
       mistakes_->add({});

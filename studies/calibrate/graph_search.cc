@@ -95,6 +95,7 @@ class GraphSearch {
     double least = std::numeric_limits<double>::infinity();
     std::set<std::vector<cost::StepPath>> seen;
     for (const cost::GraphGuess& graph : graphs) {
+      if (!best.steps.empty() && against(graph, bus_, fast_) + kPath >= least) break;
       auto paths = chosen(graph);
       if (!seen.insert(paths).second) continue;
       auto [found, cost] = fit(graph, paths, least);
@@ -106,7 +107,8 @@ class GraphSearch {
   }
 
  private:
-  using Rows = std::vector<bool>;  // per row: true if it belongs
+  static constexpr double kPath = 1.0;  // gain in cost that justifies one more path
+  using Rows = std::vector<bool>;       // per row: true if it belongs
   using Fit = std::pair<cost::StepCostModel, double>;
 
   // Returns the path of every row.
@@ -180,13 +182,15 @@ class GraphSearch {
       mine.resize(paths.size());
       mine[i] = true;
     }
+    double cost = against(graph, bus_, fast_);
+    double floor = cost;  // of perfect fits
+    for (std::size_t i = 0; i < rows_of.size(); ++i) floor += kPath;
+    if (floor >= bound) return {{}, floor};
     const double rate = rate_of(paths);
     const cost::StepPrior prior{latency_scale(rows_of, rate), 0.7, rate, inside_scale_};
     cost::ScaleCostModel found;
     found.graph = graph;
     found.prior = prior;
-    double cost = against(graph, bus_, fast_);
-    constexpr double kPath = 1.0;  // gain in cost that justifies one more path
     for (const auto& [path, mine] : rows_of) {
       const auto [model, own] = fit_path(path, mine, prior);
       found.steps.push_back(model);

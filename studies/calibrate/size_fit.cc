@@ -155,6 +155,24 @@ cost::SizeCostModel fit_envelope(const Points& points, const cost::SizeCostModel
   return best;
 }
 
+// Returns true if squares_of() a sum of powers is certainly `most` or more. Square roots take a
+// tenth of the time of std::pow, and differ from it by less than 1e-14 of the result.
+bool certainly_above(const cost::SizeCostModel& model, const Points& points, double most) {
+  const bool squares = model.exponent == 2;
+  assert((squares || model.exponent == 4) && "a power that square roots can take");
+  const auto power = [&](double x) { return squares ? x * x : x * x * (x * x); };
+  const cost::SizeLine& line = model.lines.front();
+  const double latency = power(line.latency);
+  double sum = 0;
+  for (const auto& point : points) {
+    const double root = std::sqrt(latency + power(line.seconds_per_byte * bytes_of(point)));
+    const double error = (squares ? root : std::sqrt(root)) / point.time - 1;
+    sum += error * error;
+  }
+  constexpr double kMargin = 1e-12;
+  return sum - most > kMargin * (static_cast<double>(points.size()) + sum);
+}
+
 // Fits a sum of powers by pattern search: the line's two parameters, each from one end of the
 // table, are moved by factors that shrink once no move improves the fit.
 cost::SizeCostModel fit_sum(const Points& points, const cost::SizeCostModel& line,
@@ -172,7 +190,8 @@ cost::SizeCostModel fit_sum(const Points& points, const cost::SizeCostModel& lin
       for (const double factor : {1 + step, 1 / (1 + step)}) {
         const double old = *value;
         *value *= factor;
-        const double squares = squares_of(model, points);
+        const bool above = certainly_above(model, points, least);
+        const double squares = above ? least : squares_of(model, points);
         if (squares < least) {
           least = squares;
           moved = true;

@@ -127,10 +127,10 @@ input::Document with_fitted(input::Document document, const std::vector<Fitted>&
 // One sweep point: its strategies, and the baseline for comparison.
 class RowEvaluator::PointStudy {
  public:
-  PointStudy(const input::Document& document, const SweepPoint& point,
-             const ExecutorFactory& factory, const std::optional<FitErrors>& fit_errors)
+  PointStudy(input::Document document, const SweepPoint& point, const ExecutorFactory& factory,
+             const std::optional<FitErrors>& fit_errors)
       : point_(point),
-        scenario_(at_point(document, point)),
+        scenario_(at_point(std::move(document), point)),
         factory_(factory),
         fit_errors_(fit_errors),
         cache_(scenario_.cluster) {

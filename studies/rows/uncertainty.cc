@@ -422,6 +422,32 @@ std::pair<Uncertainty, double> widest(const Sensitivity& sensitivity) {
   return {widest, all > 0 ? most * most / all : 0};
 }
 
+struct Uncertainties::Planned {
+  // As TrainingStretch.
+  struct Phase {
+    plan::Plan plan;
+    int periods = 0;
+    int warmup = 0;
+    double steps = 0;
+  };
+  const Strategy& strategy;
+  std::vector<Phase> phases;
+
+  // Returns true if some bucket is encoded, decoded or copied.
+  bool handles() const {
+    using Reason = plan::Busy::Reason;
+    const auto handled = [](const plan::Op& op) {
+      const auto* busy = std::get_if<plan::Busy>(&op.work);
+      return busy != nullptr &&
+             (busy->reason == Reason::kEncode || busy->reason == Reason::kDecode ||
+              busy->reason == Reason::kCopyIn || busy->reason == Reason::kCopyOut);
+    };
+    return std::ranges::any_of(phases, [&](const Phase& phase) {
+      return std::ranges::any_of(phase.plan.ops, handled);
+    });
+  }
+};
+
 // The scenario with one input shifted: another network or device, and factors of the plan's
 // computation.
 class Uncertainties::Shifted {
@@ -455,11 +481,18 @@ class Uncertainties::Shifted {
     overlap.collective_slowdown /= std::sqrt(worse);
   }
 
-  Seconds step(TrainingStretch phase) {
-    for (auto& op : phase.plan.ops) scale(op.work);
-    const plan::Plan plan = run::with_interference(std::move(phase.plan), device_, *cache_);
-    const auto outcome = executor_->run(plan, {}, phase.periods);
-    return step_time_of(plan, outcome.timeline, phase.warmup);
+  Seconds step(const Planned& planned) {
+    Seconds sum = 0;
+    double steps = 0;
+    for (const Planned::Phase& phase : planned.phases) {
+      plan::Plan plan = phase.plan;
+      for (auto& op : plan.ops) scale(op.work);
+      plan = run::with_interference(std::move(plan), device_, *cache_);
+      const auto outcome = executor_->run(plan, {}, phase.periods);
+      sum += step_time_of(plan, outcome.timeline, phase.warmup) * phase.steps;
+      steps += phase.steps;
+    }
+    return sum / steps;
   }
   run::ExecutorTraits traits() const { return executor_->traits(); }
 
@@ -522,18 +555,16 @@ bool Uncertainties::guesses() const {
   return !fit_errors_.network && !cluster.cost_model && cluster.library == Library::kNccl;
 }
 
-// Returns the kinds of NCCL's collectives in the strategy's plans; mean_over_phases() only visits
-// these.
-std::vector<GuessedKind> Uncertainties::ways_of(const Strategy& strategy) {
+// Returns the kinds of NCCL's collectives in the plans.
+std::vector<GuessedKind> Uncertainties::ways_of(const Planned& planned) const {
   std::set<GuessedKind> ways;
-  mean_over_phases(scenario_, strategy, as_given_->traits(), [&](TrainingStretch& phase) {
+  for (const Planned::Phase& phase : planned.phases) {
     for (const plan::Op& op : phase.plan.ops) {
       const auto* asked = std::get_if<collective::Collective>(&op.work);
       if (asked == nullptr || !asked->nccl || asked->groups.size < 2) continue;
       ways.insert(guessed_kind_of(scenario_.cluster, *asked));
     }
-    return Seconds{1};
-  });
+  }
   return {ways.begin(), ways.end()};
 }
 
@@ -587,7 +618,8 @@ std::unique_ptr<Uncertainties::Shifted> Uncertainties::inputs_at(const Draw& dra
 }
 
 const std::vector<double>& Uncertainties::draws(const Strategy& strategy) {
-  const Seconds plain = step(strategy, *as_given_);
+  const Planned plans = planned(strategy);
+  const Seconds plain = step(plans, *as_given_);
   const std::pair key(strategy.name, plain);
   const auto known =
       std::ranges::find_if(known_draws_, [&](const auto& one) { return one.first == key; });
@@ -600,7 +632,7 @@ const std::vector<double>& Uncertainties::draws(const Strategy& strategy) {
   for (std::size_t k = 0; k < drawn_.size(); ++k) {
     const double z = common_draws()[k].inputs[place_of(Uncertainty::kFramework)];
     const double longer = factor_between(1 + host.low, 1 + host.high, z);
-    logs.push_back(std::log(step(strategy, *drawn_[k]) / plain * longer));
+    logs.push_back(std::log(step(plans, *drawn_[k]) / plain * longer));
   }
   constexpr std::size_t kKept = 4;  // the baseline and the row at hand, mostly
   if (known_draws_.size() == kKept) known_draws_.pop_back();
@@ -623,17 +655,23 @@ Interval Uncertainties::ratio(double ratio, const Compared& numerator,
   return {std::min(drawn.low, ratio), std::max(drawn.high, ratio)};
 }
 
-Seconds Uncertainties::step(const Strategy& strategy, Shifted& shifted) {
-  const Seconds mean =
-      mean_over_phases(scenario_, strategy, shifted.traits(),
-                       [&](TrainingStretch& phase) { return shifted.step(phase); });
-  expect_time(mean, strategy);
+Uncertainties::Planned Uncertainties::planned(const Strategy& strategy) const {
+  Planned planned{strategy, {}};
+  for_each_phase(scenario_, strategy, as_given_->traits(), [&](TrainingStretch& phase) {
+    planned.phases.push_back({std::move(phase.plan), phase.periods, phase.warmup, phase.steps});
+  });
+  return planned;
+}
+
+Seconds Uncertainties::step(const Planned& planned, Shifted& shifted) const {
+  const Seconds mean = shifted.step(planned);
+  expect_time(mean, planned.strategy);
   return mean;
 }
 
 Seconds Uncertainties::shifted_step(const Strategy& strategy, Uncertainty uncertainty,
                                     bool slower) {
-  return step(strategy, shift_input(uncertainty, slower));
+  return step(planned(strategy), shift_input(uncertainty, slower));
 }
 
 // Returns the likely change of a step as a share. A given overhead may be off either way; an
@@ -653,7 +691,7 @@ Interval Uncertainties::framework_share(const Strategy& strategy, Seconds step) 
 
 // Returns the root mean square deviation of steps from this one if flows are hashed by other seeds.
 // The switches' seed is unknown.
-double Uncertainties::collisions(const Strategy& strategy, Seconds plain) {
+double Uncertainties::collisions(const Planned& planned, Seconds plain) {
   constexpr std::uint64_t kSeeds = 4;
   const Cluster& given = scenario_.cluster;
   if (given.topology == nullptr || !given.topology->hashed) return 0;
@@ -667,7 +705,7 @@ double Uncertainties::collisions(const Strategy& strategy, Seconds plain) {
   }
   double squares = 0;
   for (const auto& other : rehashed_) {
-    const double off = std::log(step(strategy, *other) / plain);
+    const double off = std::log(step(planned, *other) / plain);
     squares += off * off;
   }
   return std::sqrt(squares / kSeeds);
@@ -678,21 +716,24 @@ Sensitivity Uncertainties::sensitivity(const Strategy& strategy) {
     return Uncertainties(*shorter, fit_errors_).sensitivity(strategy);
   }
   Sensitivity sensitivity;
-  const Seconds plain = step(strategy, *as_given_);
+  const Planned plans = planned(strategy);
+  const Seconds plain = step(plans, *as_given_);
   const bool alone = scenario_.cluster.ranks() == 1;
+  const Device& device = scenario_.cluster.device;
   for (const Uncertainty uncertainty : kAllUncertainties) {
     const std::size_t d = place_of(uncertainty);
     const bool exchanges = of_network(uncertainty) || uncertainty == Uncertainty::kOverlap;
     if (uncertainty == Uncertainty::kFramework || (alone && exchanges)) continue;
-    if (uncertainty == Uncertainty::kOverlap && !scenario_.cluster.device.overlap.any()) continue;
-    sensitivity.slower[d] = std::log(shifted_step(strategy, uncertainty, true) / plain);
-    sensitivity.faster[d] = std::log(shifted_step(strategy, uncertainty, false) / plain);
+    if (uncertainty == Uncertainty::kOverlap && !device.overlap.any()) continue;
+    if (uncertainty == Uncertainty::kDevice && device.sums == 0 && !plans.handles()) continue;
+    sensitivity.slower[d] = std::log(step(plans, shift_input(uncertainty, true)) / plain);
+    sensitivity.faster[d] = std::log(step(plans, shift_input(uncertainty, false)) / plain);
   }
   if (guesses()) {
-    for (const GuessedKind way : ways_of(strategy)) {
+    for (const GuessedKind way : ways_of(plans)) {
       auto& ends = sensitivity.ways.at(static_cast<std::size_t>(way));
       for (const bool slower : {false, true}) {
-        ends.at(slower ? 1 : 0) = std::log(step(strategy, shift_input(way, slower)) / plain);
+        ends.at(slower ? 1 : 0) = std::log(step(plans, shift_input(way, slower)) / plain);
       }
     }
   }
@@ -703,7 +744,7 @@ Sensitivity Uncertainties::sensitivity(const Strategy& strategy) {
   const Workload& workload = scenario_.workload;
   const Seconds computed = earlier_passes(workload) + workload.forward + backward_time(workload);
   const double exposed = std::clamp(1 - computed / plain, 0.0, 1.0);
-  sensitivity.hashed = collisions(strategy, plain);
+  sensitivity.hashed = collisions(plans, plain);
   sensitivity.own = std::hypot(kOwnStep, kOwnExposed * exposed, sensitivity.hashed);
   const bool guessed = workload.rated_times && !fit_errors_.computation;
   if (guessed) sensitivity.kernels = kernels_of(strategy);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -247,8 +248,15 @@ std::vector<double> fit_parameters(const std::vector<Calibration::Parameter>& pa
                                    const Residuals& residuals) {
   std::vector<double> start;
   for (const auto& parameter : parameters) start.push_back(parameter.start);
-  const auto first = residuals(start);
-  const Problem problem{parameters, residuals, static_cast<int>(first.size())};
+  // A solver's derivative, and its next start, ask for residuals that it has seen.
+  std::map<std::vector<double>, std::vector<double>> known;
+  const Residuals once = [&](const std::vector<double>& values) {
+    const auto found = known.find(values);
+    if (found != known.end()) return found->second;
+    return known.emplace(values, residuals(values)).first->second;
+  };
+  const auto first = once(start);
+  const Problem problem{parameters, once, static_cast<int>(first.size())};
   // Step times have kinks (a maximum of computation and communication); a derivative over a tenth
   // of a per mille of the range looks across rounding without smearing them.
   constexpr double kStep = 1e-8;
@@ -268,7 +276,7 @@ std::vector<double> fit_parameters(const std::vector<Calibration::Parameter>& pa
     solver.parameters.ftol = 1e-12;
     solver.minimize(angles);
     const auto found = problem.at(angles);
-    const double sum = sum_of_squares(residuals(found));
+    const double sum = sum_of_squares(once(found));
     if (sum >= best_sum * (1 - 1e-9)) break;
     best = found;
     best_sum = sum;
