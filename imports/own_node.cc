@@ -313,7 +313,23 @@ Found info_in(const std::string& text, int capability) {
   return found;
 }
 
-// Reads a node from NCCL's file, its log or nvidia-smi; the last two do not name the GPUs.
+// Returns the device that lines of nvidia-smi name ("GPU 0: NVIDIA A100-SXM4-80GB (UUID: ...)");
+// empty if none or several do.
+std::string device_in_lines(const std::string& text) {
+  constexpr std::string_view kMaker = "NVIDIA ";
+  std::string name;
+  for (std::size_t at = text.find(kMaker); at != text.npos; at = text.find(kMaker, at + 1)) {
+    std::string word = text.substr(at, text.find_first_of("\r\n|(,", at) - at);
+    word = word.substr(0, word.find("  "));
+    const KnownDevice* device = hardware::recognise_device(word);
+    if (device == nullptr) continue;
+    if (!name.empty() && name != device->name) return "";
+    name = device->name;
+  }
+  return name;
+}
+
+// Reads a node from NCCL's file, its log or nvidia-smi; the last two need the GPU's name.
 Found found_in(const std::string& file, const std::string& text, const std::string& gpu) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != text.npos && text[first] == '<') {
@@ -492,7 +508,9 @@ bool is_topology_file(const std::string& node) {
 }
 
 hardware::KnownNode nccl_node(const std::string& file, std::string gpu, std::string net) {
-  const Found found = found_in(file, read_text_file(file, "NCCL's topology file"), gpu);
+  const std::string text = read_text_file(file, "NCCL's topology file");
+  if (gpu.empty()) gpu = device_in_lines(text);
+  const Found found = found_in(file, text, gpu);
   if (found.gpus.empty()) {
     throw InputError(file + ": expected NCCL's topology, <system> with GPUs " +
                      "(NCCL_TOPO_DUMP_FILE writes it), what `nvidia-smi topo -m` prints, or a log "

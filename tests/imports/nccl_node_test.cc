@@ -266,6 +266,19 @@ std::string matrix(const std::vector<std::vector<int>>& links) {
   return text + "NIC0\tPIX\tPIX\t X \t\t\n\nLegend:\n\n  X    = Self\n";
 }
 
+// Lines of nvidia-smi in the same file name the GPU; two kinds name none.
+TEST_F(NcclNode, LinesOfNvidiaSmiNameTheGpu) {
+  const std::string links = matrix({{0, 12}, {12, 0}});
+  for (const char* line : {"GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-1)\n",
+                           "0, NVIDIA A100-SXM4-80GB\n1, NVIDIA A100-SXM4-80GB\n",
+                           "|   0  NVIDIA A100-SXM4-80GB          On  | 0000 |\n"}) {
+    test::write_text(path(), line + links);
+    EXPECT_EQ(nccl_node(path(), "", "").device, "a100-sxm-80gb") << line;
+  }
+  EXPECT_TRUE(test::contains(refusal("GPU 0: NVIDIA A100-SXM4-80GB\nGPU 1: NVIDIA T4\n" + links),
+                             "does not say which GPUs"));
+}
+
 TEST_F(NcclNode, TheMatrixOfNvidiaSmiTellsTheLinks) {
   const auto told = [&](const std::vector<std::vector<int>>& links, const char* gpu) {
     test::write_text(path(), matrix(links));
