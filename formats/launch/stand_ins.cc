@@ -366,7 +366,7 @@ syncline_before() {
   eval "function $word { SYNCLINE_CAPTURE_REAL=$word \"\$SYNCLINE_CAPTURE/$name\" \"\$@\"; }"
 }
 set -o functrace -o errtrace
-trap 'echo "$BASH_COMMAND" >"$SYNCLINE_CAPTURE/failed"' ERR
+trap '{ echo "$BASH_COMMAND" >"$SYNCLINE_CAPTURE/failed"; } 2>/dev/null' ERR
 syncline_strict=
 trap '{ case $-:$BASH_COMMAND in
   *e*:"cd "* | *e*:"pushd "*) ;;

@@ -298,14 +298,22 @@ void name_nccl_variables(const std::map<std::string, std::string>& environment,
                                  "NCCL_HOME",      "NCCL_DIR",          "NCCL_ROOT",
                                  "NCCL_INCLUDE",   "NCCL_LIB",          "NCCL_LAUNCH_MODE",
                                  "NCCL_TOPO_DUMP", "NCCL_GRAPH_DUMP",   "NCCL_IGNORE_CPU_AFFINITY"};
-  std::string names;
+  constexpr std::size_t kMaxNames = 6;
+  std::vector<std::string> names;
   for (const auto& [name, value] : environment) {
     const bool harmless =
         std::ranges::any_of(kHarmless, [&](const char* begin) { return name.starts_with(begin); });
     if (!name.starts_with("NCCL_") || harmless || value.empty()) continue;
-    names += (names.empty() ? "" : ", ") + name + "=" + shorten_text(visible(value), 40);
+    names.push_back(name + "=" + shorten_text(visible(value), 40));
   }
   if (names.empty()) return;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMaxNames, names.size()); ++i) {
+    text += (i > 0 ? ", " : "") + names[i];
+  }
+  if (names.size() > kMaxNames) {
+    text += " and " + std::to_string(names.size() - kMaxNames) + " more";
+  }
   settings.assumed.push_back(
       "NCCL's own choices and the node's own links, though the launch sets " + names +
       " (algorithm and cluster.nccl in the scenario, --net here)");
