@@ -12,11 +12,10 @@ namespace syncline::dialect {
 namespace {
 
 constexpr std::int64_t kMaxPeriod = 1 << 20;
-constexpr double kBucketCap = 32;
+constexpr double kBucketCap = 1024;
 constexpr Bytes kCombined = 30 * kMiB;  // of XLA's pass that combines all-reduces on GPUs
 
 // Throws if fragments are more than parameters, as both frameworks do.
-
 void check_fragments(const Reader& config, const char* key, int fragments,
                      const Workload& workload) {
   if (fragments <= static_cast<int>(workload.tensors.size())) return;

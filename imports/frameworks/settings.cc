@@ -315,7 +315,7 @@ void name_nccl_variables(const std::map<std::string, std::string>& environment,
     text += " and " + std::to_string(names.size() - kMaxNames) + " more";
   }
   settings.assumed.push_back(
-      "NCCL's own choices and the node's own links, though the launch sets " + names +
+      "NCCL's own choices and the node's own links, though the launch sets " + text +
       " (algorithm and cluster.nccl in the scenario, --net here)");
 }
 

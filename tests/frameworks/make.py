@@ -28,6 +28,7 @@ ENVIRONMENTS = {
     "torch2.15": [
         ["torch==2.15.0", "numpy==2.5.5", "setuptools", "wheel"],
         ["megatron-core==0.19.2", "--no-deps"],
+        ["torchft==0.2.0"],
     ],
     "paddle3.3": [["paddlepaddle==3.3.1", "setuptools"]],
     "mindspore2.10": [["mindspore==2.10.0", "setuptools"]],
@@ -43,6 +44,7 @@ SCRIPTS = [
     ("torch_ddp.py", "torch2.15", "torch2.15_ddp.json", ["torch2.15_ddp.json"]),
     ("torch_fsdp.py", "torch2.15", "torch2.15_fsdp.json",
      ["torch2.15_fsdp1.json", "torch2.15_fsdp2.json"]),
+    ("torchft_diloco.py", "torch2.15", "torchft0.2_diloco.json", ["torchft0.2_diloco.json"]),
     ("paddle_fleet.py", "paddle3.3", "paddle3.3_fleet.json",
      ["paddle3.3_fleet_raw.json", "paddle3.3_fleet_fused.json"]),
     ("mindspore_fusion.py", "mindspore2.10", "mindspore2.10_fusion.json",
