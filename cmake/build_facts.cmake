@@ -1,13 +1,16 @@
 # What the program is made of, for `syncline --version`: SOURCE_COMMIT, BACKEND_FACTS.
 
-# A source archive (git archive) has its commit in a file; a clone asks git. Asked when the build is
-# configured: a program that is built again after a commit may name the commit before.
+# A source archive (git archive) has its commit in a file; a clone asks git, anew after each commit.
 file(STRINGS cmake/commit.txt SOURCE_COMMIT LIMIT_COUNT 1)
 if(SOURCE_COMMIT MATCHES "^.Format")
   execute_process(
     COMMAND git -C ${PROJECT_SOURCE_DIR} describe --always --exclude=* --abbrev=12 --dirty=-changed
     OUTPUT_VARIABLE SOURCE_COMMIT
     OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  set(commits ${PROJECT_SOURCE_DIR}/.git/logs/HEAD)
+  if(EXISTS ${commits})
+    set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${commits})
+  endif()
 endif()
 if(NOT SOURCE_COMMIT)
   set(SOURCE_COMMIT "not known")
