@@ -270,7 +270,8 @@ remove_own() {
 
 # Runs Python; a line about GPUs that fails here is answered by those of the job, 8 if unknown.
 run_python() {
-  case ${1-}:${2-} in
+  case ${1-}:${2-}:${3-} in
+    -m:pip:install | -m:pip:uninstall) program="$program -m pip"; hold ;;
     -c:*device_count*)
       answer=$(really_run "$@" 2>/dev/null) && [ "$answer" -gt 0 ] 2>/dev/null && echo "$answer" && exit
       program="$program -c ...device_count() (answered ${SLURM_GPUS_ON_NODE:-8})"
@@ -319,9 +320,12 @@ case $program:${1-} in
   *:--help | *:-h | *:--version) really_run "$@" ;;
   python*) if python_trains "$@"; then write_down "$@"; else run_python "$@"; fi ;;
   rm:* | rmdir:*) remove_own "$@" ;;
-  pip*:install | pip*:uninstall | git:clone | git:pull | git:fetch | git:checkout | git:submodule) hold ;;
+  pip*:install | pip*:uninstall | conda:install | conda:create | conda:env | uv:pip | uv:sync | poetry:install) hold ;;
+  git:*)
+    case " $* " in *" clone "* | *" pull "* | *" fetch "* | *" checkout "* | *" reset "* | *" clean "* | *" submodule "*) hold ;; esac
+    really_run "$@" ;;
   kill:* | pkill:* | killall:* | ipcrm:* | sudo:* | apt*:* | wget:* | curl:* | rsync:* | scp:* | aws:* | gsutil:*) hold ;;
-  pip*:* | git:*) really_run "$@" ;;
+  pip*:*) really_run "$@" ;;
   srun:* | mpirun:* | mpiexec:* | aprun:* | jsrun:*) run_inside "$@"; write_down "$@" ;;
   uv:run | poetry:run | conda:run)
     case " $* " in *[\ /]python* | *[\ /]torchrun* | *[\ /]deepspeed* | *[\ /]accelerate*) run_inside "$@" ;; esac

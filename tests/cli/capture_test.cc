@@ -209,16 +209,18 @@ TEST_F(Capture, DestroyingCommandsAreHeldBack) {
   std::filesystem::create_directories(path("out/checkpoint"));
   std::filesystem::last_write_time(
       path("kept.txt"), std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
-  const test::Ran captured =
-      ran("set -ex\nrm -rf out kept.txt\necho 1 >own.tmp\nrm own.tmp\n"
-          "pkill -9 python || true\npip install -q torch\ngit clone https://nowhere.invalid/x\n"
-          "N=$(python -c 'import torch_of_nobody; print(torch_of_nobody.cuda.device_count())')\n"
-          "torchrun --nproc_per_node $N train.py\n");
+  const test::Ran captured = ran(
+      "set -ex\nrm -rf out kept.txt\necho 1 >own.tmp\nrm own.tmp\n"
+      "pkill -9 python || true\npip install -q torch\ngit -C . clone https://nowhere.invalid/x\n"
+      "python3 -m pip install torch\n"
+      "N=$(python -c 'import torch_of_nobody; print(torch_of_nobody.cuda.device_count())')\n"
+      "torchrun --nproc_per_node $N train.py\n");
   ASSERT_EQ(captured.code, 0) << captured.err;
   EXPECT_TRUE(std::filesystem::exists(path("kept.txt")));
   EXPECT_TRUE(std::filesystem::exists(path("out/checkpoint")));
   EXPECT_FALSE(std::filesystem::exists(path("own.tmp")));
-  EXPECT_TRUE(test::contains(captured.err, "held back: rm, pkill, pip, git, python -c"))
+  EXPECT_TRUE(
+      test::contains(captured.err, "held back: rm, pkill, pip, git, python3 -m pip, python -c"))
       << captured.err;
   EXPECT_FALSE(test::contains(captured.err, "syncline_before")) << captured.err;
   EXPECT_EQ(Json::parse(captured.out)["launches"][0]["words"].get<Words>(),
