@@ -42,10 +42,28 @@ constexpr std::array<std::pair<const char*, const char*>, 16> kOtherNames{
      {"sft_type", "finetuning_type"},
      {"adapter", "finetuning_type"}}};
 
+// Writes what LLaMA-Factory's web page saves by its own names: "model_path", and "compute_type"
+// with the names of switches.
+void rename_web_keys(const std::string& file, Json& all) {
+  const Keys own{all, file};
+  const std::string type = lower(own.word("compute_type"));
+  if (!has_value(all, "compute_type") && !has_value(all, "training_stage")) return;
+  if (!has_value(all, "stage")) all["stage"] = "sft";
+  for (const char* name : {"bf16", "fp16", "pure_bf16"}) {
+    if (type == name && !has_value(all, name)) all[name] = true;
+  }
+  for (const char* name : {"model_path", "model_name"}) {
+    if (has_value(all, name) && !has_value(all, "model_name_or_path")) {
+      all["model_name_or_path"] = all[name];
+    }
+  }
+}
+
 // Sets the defaults of other trainers: LLaMA-Factory (0.9.5, hparams/) and
 // ms-swift (4.6, trainers/arguments.py) compute activations again, LLaMA-Factory trains adapters,
 // axolotl (0.19, builders/base.py) shards with any fsdp_config.
 void take_other_defaults(const std::string& file, Json& all) {
+  rename_web_keys(file, all);
   const Keys own{all, file};
   const bool factory = has_value(all, "stage") && has_any(all, {"template", "cutoff_len"});
   const bool swift = has_any(all, {"tuner_type", "train_type", "sft_type"});

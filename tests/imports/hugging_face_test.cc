@@ -240,6 +240,20 @@ TEST_F(HuggingFace, DefaultsOfTheTrainersAround) {
   EXPECT_EQ(trl.workload["operators"]["dtype"], "bf16");
 }
 
+// What LLaMA-Factory's web page saves has names of its own.
+TEST_F(HuggingFace, FactorysWebPageSavesOwnNames) {
+  const Settings job =
+      read("web.yaml",
+           "model_name: Qwen3-8B-Base\nmodel_path: /m/Qwen3-8B-Base\ntemplate: default\n"
+           "finetuning_type: full\nquantization_bit: none\ntraining_stage: Supervised Fine-Tuning\n"
+           "per_device_train_batch_size: 2\ngradient_accumulation_steps: 8\ncutoff_len: 2048\n"
+           "compute_type: pure_bf16\n");
+  EXPECT_EQ(job.model, "qwen3_8b");
+  EXPECT_FALSE(job.autocast);
+  EXPECT_EQ(job.workload["operators"]["dtype"], "bf16");
+  EXPECT_EQ(job.workload["activation_checkpointing"], "full");
+}
+
 // Keys that accelerate refuses are named, and flags of a script's own that mean another training.
 TEST_F(HuggingFace, UnreadKeysAreNamed) {
   const Settings job =
