@@ -94,8 +94,9 @@ int run(const EmitOptions& options) {
   }
   const dialect::Dialect& dialect = *dialect::find_dialect(options.dialect);
   break_silence();
-  std::cout << (options.code ? dialect::config_text(dialect, written->config)
-                             : written->config.dump(2))
+  std::cout << (options.code
+                    ? dialect::config_text(dialect, written->config, scenario.workload.parallel)
+                    : written->config.dump(2))
             << "\n";
   const Seconds off = std::abs(found.metrics.step_time - wanted.metrics.step_time);
   if (off > 1e-9 * wanted.metrics.step_time) {

@@ -214,8 +214,9 @@ std::string on_one_line(const Json& json) {
   return text;
 }
 
-std::string config_text(const Dialect& dialect, const Json& config) {
-  return dialect.code != nullptr ? dialect.code(config) : on_one_line(config);
+std::string config_text(const Dialect& dialect, const Json& config, const Parallel& parallel) {
+  const bool script = dialect.code != nullptr && (!parallel.whole_job() || dialect.cuts_jobs);
+  return script ? dialect.code(config) : on_one_line(config);
 }
 
 std::string kept_algorithm(const Strategy& strategy, const Cluster& cluster) {

@@ -34,8 +34,9 @@ std::string kept_algorithm(const Strategy& strategy, const Cluster& cluster);
 std::optional<Written> write_config(const Dialect& dialect, const Strategy& strategy,
                                     const Workload& workload, const Cluster& cluster);
 
-// Returns one line that shows how a user sets a configuration: the framework's code or keys.
-std::string config_text(const Dialect& dialect, const Json& config);
+// Returns one line that shows how a user sets a configuration: the framework's code or keys. A job
+// that another code base cuts gets keys: a line of a script knows no mesh with further axes.
+std::string config_text(const Dialect& dialect, const Json& config, const Parallel& parallel = {});
 // Returns JSON on one line, with blanks at which it may be wrapped.
 std::string on_one_line(const Json& json);
 

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "core/base/statistics.h"
+#include "core/collective/library.h"
 #include "core/collective/nccl.h"
 #include "core/cost.h"
 #include "formats/input/document.h"
@@ -137,8 +138,11 @@ void add_rows(PriorUnit& unit, const cost::MeasuredTable& table, const Cluster& 
                                  0,
                                  {}};
     collective::choose_algorithm(asked, collective::kNcclName, cluster);
-    const CollectiveTime answer = *model.time(asked);
-    const Seconds predicted = (answer.time + cluster.collective_overhead) / answer.link_slowdown;
+    // The model's own time, without what logs showed beyond it.
+    const Seconds likely = model.time(asked)->time + cluster.collective_overhead;
+    const Path path = collective::path_of(cluster, asked.groups);
+    const double bias = collective::nccl_prior(path, static_cast<double>(asked.bytes())).bias;
+    const Seconds predicted = likely / std::exp(bias);
     unit.rows[class_of(points[p].size)].push_back(
         {static_cast<double>(points[p].size), std::log(points[p].time / predicted)});
   }

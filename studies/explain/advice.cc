@@ -277,7 +277,7 @@ void find_setting(const Strategy& base, const Scenario& scenario, Advice& advice
                 : "cannot be written in " + name + ", in a scenario " + own_keys(changed, base);
     return;
   }
-  const std::string config = dialect::config_text(row, found->config);
+  const std::string config = dialect::config_text(row, found->config, scenario.workload.parallel);
   advice.set_with =
       config.size() <= kLongest ? config : "what syncline tune --emit " + name + " writes";
 }
@@ -309,7 +309,8 @@ std::vector<Change> scheme_changes(const Scenario& scenario, const Strategy& str
     const dialect::Dialect& dialect = *dialect::find_dialect(scheme.dialect);
     candidates.push_back(
         {"train by " + scheme.name, std::move(read), scheme.config,
-         "in " + scheme.dialect + " " + dialect::config_text(dialect, scheme.config)});
+         "in " + scheme.dialect + " " +
+             dialect::config_text(dialect, scheme.config, scenario.workload.parallel)});
   }
   return candidates;
 }

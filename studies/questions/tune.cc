@@ -41,7 +41,7 @@ void add_pasted(const std::string& emit, const input::Document& document, tune::
         dialect::write_config(dialect, strategy, scenario.workload, scenario.cluster);
     if (written->exact) {
       layouts.dialect = emit;
-      layouts.pasted = dialect::config_text(dialect, written->config);
+      layouts.pasted = dialect::config_text(dialect, written->config, scenario.workload.parallel);
     } else {
       layouts.warnings.push_back(nearest_text(strategy, emit, *written));
     }

@@ -73,7 +73,9 @@ class Finder {
     const auto words = settings_.find_words(same.strategy, emitted);
     const bool exact = words && words->exact && !settings_.by_file();
     const auto set =
-        exact ? Settable{same.strategy, setting_text(*settings_.dialect(), *words), words}
+        exact ? Settable{same.strategy,
+                         setting_text(*settings_.dialect(), *words, scenario_.workload.parallel),
+                         words}
               : settings_.settable_or_unsaid(same.strategy);
     add(same.strategy, TrainingChange::kSame, same.metrics.step_time, set);
     if (words && !words->exact) add_nearest(same.strategy, *words);
@@ -97,7 +99,8 @@ class Finder {
     const dialect::Dialect* asked = settings_.asked_dialect();
     const bool other = asked != nullptr && asked->name != baseline_.dialect;
     if (!other && step > tuned_.baseline.metrics.step_time * (1 - kTold)) return;
-    add(nearest, TrainingChange::kSame, step, {nearest, setting_text(dialect, emitted), emitted});
+    add(nearest, TrainingChange::kSame, step,
+        {nearest, setting_text(dialect, emitted, scenario_.workload.parallel), emitted});
   }
 
   // Adds other schemes that gain 1 % over the baseline, or fit if it does not. Among equally fast

@@ -22,8 +22,9 @@ std::map<std::string, const Json*> written_in(const input::Document& document) {
 
 }  // namespace
 
-std::string setting_text(const dialect::Dialect& dialect, const Emitted& said) {
-  return dialect::config_text(dialect, said.config) +
+std::string setting_text(const dialect::Dialect& dialect, const Emitted& said,
+                         const Parallel& parallel) {
+  return dialect::config_text(dialect, said.config, parallel) +
          (!said.setting.empty()     ? ", with " + said.setting
           : !said.algorithm.empty() ? ", with collectives by " + said.algorithm
                                     : "");
@@ -75,7 +76,7 @@ Settable SettingWriter::set_by(const dialect::Dialect& dialect, const Strategy& 
     written.algorithm = strategy.algorithm;
     written.setting = dialect::nccl_setting(strategy, scenario_.workload, scenario_.cluster);
   }
-  return {strategy, setting_text(dialect, written), written};
+  return {strategy, setting_text(dialect, written, scenario_.workload.parallel), written};
 }
 
 // Sets a strategy in the words that the scenario has for it, unless another framework was asked

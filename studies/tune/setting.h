@@ -24,7 +24,8 @@ struct Settable {
 };
 
 // Returns the framework's configuration as text, with the library's setting or algorithm.
-std::string setting_text(const dialect::Dialect& dialect, const Emitted& said);
+std::string setting_text(const dialect::Dialect& dialect, const Emitted& said,
+                         const Parallel& parallel);
 
 class SettingWriter {
  public:

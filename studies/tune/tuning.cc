@@ -230,6 +230,23 @@ void expect_room(const Tuning& tuning) {
       measure::memory_needs(tuning.scenario, memory) + "; take --emit " + own + ", the job's own");
 }
 
+// Sets the framework's configuration for the winner. Returns its refusal, if it has none: another
+// row may be what this framework is for.
+std::optional<InputError> emit_winner(const dialect::Dialect& emit,
+                                      const std::optional<Emitted>& said, const Json& config,
+                                      Evaluator& model, Tuning& tuning) {
+  const Strategy& winner = tuning.tuned.winner().strategy;
+  tuning.emitted_dialect = emit.name;
+  tuning.emitted = scheme_written(tuning, winner);
+  if (!tuning.emitted) tuning.emitted = said;
+  try {
+    if (!tuning.emitted) tuning.emitted = best_config(emit, winner, config, model);
+  } catch (const InputError& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
 // Returns "; --take 'DiLoCo every 100 steps' writes another row": those with a configuration.
 std::string other_rows(const Tuning& tuning) {
   std::string rows;
@@ -315,16 +332,7 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
   if (alone) add_break_evens(fitted, tuning);
   tuning.averaging = averaging_of(model);
   std::optional<InputError> refusal;
-  if (emit != nullptr) {
-    tuning.emitted_dialect = emit->name;
-    tuning.emitted = scheme_written(tuning, winner);
-    if (!tuning.emitted) tuning.emitted = framework->said();
-    try {
-      if (!tuning.emitted) tuning.emitted = best_config(*emit, winner, config, model);
-    } catch (const InputError& error) {
-      refusal = error;  // another row may be what this framework is for
-    }
-  }
+  if (emit != nullptr) refusal = emit_winner(*emit, framework->said(), config, model, tuning);
   add_ddp_curve(fitted, emit, model, tuning);
   const std::optional<Emitted> said = framework ? framework->said() : std::nullopt;
   add_alternatives(fitted, options, emit, tuning.emitted ? tuning.emitted : said, tuning);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/error.h"
+#include "formats/dialect/write.h"
 #include "formats/input/conflicts.h"
 #include "studies/explain/advice.h"
 #include "studies/tune/search_space.h"
@@ -80,8 +82,9 @@ std::vector<TrainingWay> WayFinder::find(const std::optional<Emitted>& said,
   }
   if (waits && search_.local_sgds.empty()) {
     if (auto outer = measure::outer_steps(scenario_, asked)) {
+      const Json config = nearest_config(outer->strategy);
       outer->strategy.name = way_words(outer->strategy);
-      add_way(list, outer->strategy, Json(), false);
+      add_way(list, outer->strategy, config, false);
     }
   }
   // The same training with the other knobs of the best that trains as the baseline, the framework's
@@ -96,6 +99,21 @@ std::vector<TrainingWay> WayFinder::find(const std::optional<Emitted>& said,
     }
   }
   return list;
+}
+
+// Returns the framework's configuration that trains like the strategy, and sets the strategy to
+// what that says, such as other buckets; null: there is none.
+Json WayFinder::nearest_config(Strategy& strategy) const {
+  const dialect::Dialect* dialect = settings_.dialect();
+  if (dialect == nullptr || settings_.by_file()) return nullptr;
+  try {
+    auto written = dialect::write_config(*dialect, strategy, scenario_.workload, scenario_.cluster);
+    if (!written || !(written->strategy.local_sgd == strategy.local_sgd)) return nullptr;
+    strategy = std::move(written->strategy);
+    return std::move(written->config);
+  } catch (const InputError&) {
+    return nullptr;  // the framework refuses whatever might say it
+  }
 }
 
 template <typename Value>

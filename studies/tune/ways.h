@@ -41,6 +41,7 @@ class WayFinder {
   template <typename Value>
   void add_searched(std::vector<TrainingWay>& list, const std::vector<Value>& values,
                     Value Strategy::*axis);
+  Json nearest_config(Strategy& strategy) const;
   bool is_consistent(const Strategy& strategy) const;
   void add_way(std::vector<TrainingWay>& list, const Strategy& strategy, const Json& config,
                bool own);

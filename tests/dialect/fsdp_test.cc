@@ -334,6 +334,15 @@ TEST(Fsdp, NothingOverlapsOverGloo) {
   EXPECT_TRUE(gloo.strategy_of(config, several).overlap);
 }
 
+// A line of a script that shards over all ranks is wrong in a job with further axes.
+TEST(Fsdp, JobsThatAreCutGetKeys) {
+  const Json config = Json::parse(R"({"units": [], "mesh": [-1, 8]})");
+  Parallel cut;
+  cut.tensor = 2;
+  EXPECT_TRUE(test::contains(config_text(kFsdp.row, config), "fully_shard"));
+  EXPECT_EQ(Json::parse(config_text(kFsdp.row, config, cut)), config);
+}
+
 // Under no_sync gradients are summed once, and parameters are gathered in each micro-batch, unless
 // FSDP1 keeps them between the passes.
 TEST(Fsdp, NoSyncGathersInEachMicroBatch) {

@@ -270,7 +270,7 @@ const Mistake kMistakes[] = {
      {"@strategies[9].fusion.groups[0]", "found 0", "a list of places"}},
     {R"(/strategies/9/fusion/rule "one")", {"@strategies[9].fusion.groups", "only with 'groups'"}},
     {R"(/strategies/9/exchange "sharded_update")",
-     {"@strategies[9].regather", "with exchange 'sharded_update', only with 'sharded'"}},
+     {"@strategies[9].kept_in_step", "with exchange 'sharded_update', only with 'sharded'"}},
     {"/strategies/9/kept_groups 2", {"found 2, expected at most 1, as gather_groups"}},
     {"/strategies/10/regather_group 7", {"expected a divisor of the 256"}},
     {"/strategies/0/regather_group 2", {"with regather: false, only with true"}},

@@ -100,7 +100,7 @@ TEST(Alternatives, HaveOuterStepsIfTheLinkIsTooSlow) {
 }
 
 // A framework of averaging alone cannot say the best; the row of outer steps can be taken from it.
-TEST(Alternatives, OuterStepsAreTakenFromTheirFramework) {
+TEST(Alternatives, OuterStepsComeFromTheirFramework) {
   const input::Document slow = with(resnet_by(kDdp), "cluster.inter.bandwidth_gbps", 0.02);
   TuneOptions options;
   options.budget = 20;
