@@ -635,9 +635,14 @@ Seconds Uncertainties::step(const Planned& planned, Shifted& shifted) const {
   return mean;
 }
 
-Seconds Uncertainties::shifted_step(const Strategy& strategy, Uncertainty uncertainty,
-                                    bool slower) {
-  return step(planned(strategy), shift_input(uncertainty, slower));
+std::vector<Seconds> Uncertainties::shifted_steps(const Strategy& strategy,
+                                                  const std::vector<InputEnd>& ends) {
+  const Planned plans = planned(strategy);
+  std::vector<Seconds> steps;
+  for (const auto& [uncertainty, slower] : ends) {
+    steps.push_back(step(plans, shift_input(uncertainty, slower)));
+  }
+  return steps;
 }
 
 // Returns the likely change of a step as a share. A given overhead may be off either way; an
