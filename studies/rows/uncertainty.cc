@@ -408,9 +408,8 @@ struct Uncertainties::Planned {
              (busy->reason == Reason::kEncode || busy->reason == Reason::kDecode ||
               busy->reason == Reason::kCopyIn || busy->reason == Reason::kCopyOut);
     };
-    return std::ranges::any_of(phases, [&](const Phase& phase) {
-      return std::ranges::any_of(phase.plan.ops, handled);
-    });
+    return std::ranges::any_of(
+        phases, [&](const Phase& phase) { return std::ranges::any_of(phase.plan.ops, handled); });
   }
 };
 

@@ -210,9 +210,8 @@ Certainty certainty_of(const Scenario& scenario, const measure::FitErrors& fit_e
   certainty.baseline = uncertainties.sensitivity(tuned.baseline.strategy);
   for (Ranked& ranked : tuned.ranking) {
     const Seconds step = ranked.metrics.step_time;
-    const measure::Sensitivity sensitivity = &ranked == &tuned.winner()
-                                                 ? certainty.choice
-                                                 : uncertainties.sensitivity(ranked.strategy);
+    const measure::Sensitivity sensitivity =
+        &ranked == &tuned.winner() ? certainty.choice : uncertainties.sensitivity(ranked.strategy);
     ranked.step = measure::interval_of(step, sensitivity);
     ranked.speedup = baseline / step;
     ranked.gain = uncertainties.ratio(ranked.speedup, {tuned.baseline.strategy, certainty.baseline},
