@@ -166,13 +166,13 @@ class RowTimes {
         for (std::size_t i = 0; i < rows_.size(); ++i) list.push_back(value_of(i, list));
       };
     };
-    const std::vector<double>& waited = waited_.at(
-        {model.latency, model.intra_share}, fill([&](std::size_t i, const auto& list) {
-          const Seconds waiting = waiting_of(model, rows_[i]);
-          // Rows of one table wait alike.
-          const bool alike = i > 0 && waiting == waiting_of(model, rows_[i - 1]);
-          return alike ? list.back() : std::pow(waiting, model.exponent);
-        }));
+    const std::vector<double>& waited =
+        waited_.at({model.latency, model.intra_share}, fill([&](std::size_t i, const auto& list) {
+                     const Seconds waiting = waiting_of(model, rows_[i]);
+                     // Rows of one table wait alike.
+                     const bool alike = i > 0 && waiting == waiting_of(model, rows_[i - 1]);
+                     return alike ? list.back() : std::pow(waiting, model.exponent);
+                   }));
     const std::vector<double>& moved =
         moved_.at({model.bandwidth}, fill([&](std::size_t i, const auto&) {
                     return std::pow(moving_of(model, rows_[i]), model.exponent);
@@ -221,10 +221,9 @@ Seconds step_time(const StepCostModel& model, collective::CollectiveKind kind, d
   const Shape row = shape_of(model.path, {kind, bytes, nodes, gpus_per_node, share});
   const Seconds sum = sum_of_parts(model, row);
   if (model.path.tree || model.exponent == 1) return sum;
-  return model.base +
-         std::pow(std::pow(waiting_of(model, row), model.exponent) +
-                      std::pow(moving_of(model, row), model.exponent),
-                  1 / model.exponent);
+  return model.base + std::pow(std::pow(waiting_of(model, row), model.exponent) +
+                                   std::pow(moving_of(model, row), model.exponent),
+                               1 / model.exponent);
 }
 
 StepCostModel prior_cost_model(StepPath path, const StepPrior& prior) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "core/base/index.h"
@@ -117,8 +118,11 @@ class Inserted {
   Inserted(plan::Plan&& given, const Device& device)
       : device_(device), given_(std::move(given)), ends_(given_.ops.size(), 0) {
     if (given_.ranks > 1 && given_.streams > 1 && device.overlap.any()) find_exchanges();
+    std::vector<plan::Op> ops = std::exchange(given_.ops, {});
     plan = given_;
-    plan.ops.clear();
+    given_.ops = std::move(ops);
+    plan.ops.reserve(given_.ops.size());
+    effects.reserve(given_.ops.size());
     insert();
   }
 
@@ -253,41 +257,43 @@ class Inserted {
                {kind, number, computation});
   }
 
-  // Copies the given operations into `plan`, with the operations of interference among them.
+  // Moves the given operations into `plan`, with the operations of interference among them.
   void insert() {
     std::size_t number = 0;
     std::vector<std::vector<const BucketCollectives*>> gathers(
         index(given_.roles));  // during the next pass
     bool first_forward = true;
     for (OpId id = 0; id < static_cast<OpId>(given_.ops.size()); ++id) {
-      plan::Op op = given(id);
+      plan::Op op = std::move(given_.ops[index(id)]);
       for (OpId& before : op.after) before = ends_[index(before)];
       const BucketCollectives* exchange =
           number < exchanges_.size() ? &exchanges_[number] : nullptr;
       if (exchange != nullptr && exchange->first > id) exchange = nullptr;
       if (exchange != nullptr && exchange->first == id) delay(*exchange, op);
       const int part_of = exchange == nullptr ? -1 : static_cast<int>(number);
-      ends_[index(id)] = add(op, {Effect::Kind::kNone, part_of});
-      if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
-        sum(*collective, op, id, part_of);
+      ends_[index(id)] = add(std::move(op), {Effect::Kind::kNone, part_of});
+      // All but the lists of what it waits for are still there.
+      static_assert(std::is_trivially_copyable_v<plan::Work>);
+      const plan::Op& moved = given(id);
+      if (const auto* collective = std::get_if<collective::Collective>(&moved.work)) {
+        sum(*collective, moved, id, part_of);
       }
+      auto& gathered = gathers[index(given_.role_of(moved.stream))];
       if (exchange != nullptr && exchange->last == id) {
-        lengthen(*exchange, op);
-        if (exchange->gathers && exchange->pass > 0) {
-          gathers[index(given_.role_of(op.stream))].push_back(exchange);
-        }
+        lengthen(*exchange, moved);
+        if (exchange->gathers && exchange->pass > 0) gathered.push_back(exchange);
         ++number;
       }
       const auto* pass = pass_at(id);
       if (pass == nullptr) continue;
-      for (const BucketCollectives* gather :
-           std::exchange(gathers[index(given_.role_of(op.stream))], {})) {
+      for (const BucketCollectives* gather : std::exchange(gathered, {})) {
         ends_[index(id)] =
-            add(Effect::Kind::kLostBehind, op.stream, gather, op.step, pass->seconds);
+            add(Effect::Kind::kLostBehind, moved.stream, gather, moved.step, pass->seconds);
       }
       first_forward &= pass->phase == plan::Phase::kForward;
       if (first_forward && begins_early_ && pass->seconds > 0) {
-        add(Effect::Kind::kLostToStepBefore, plan::kComputeStream, nullptr, op.step, pass->seconds);
+        add(Effect::Kind::kLostToStepBefore, plan::kComputeStream, nullptr, moved.step,
+            pass->seconds);
       }
     }
     for (plan::Op& op : plan.ops) {

@@ -26,12 +26,15 @@ Seconds stretched_seconds(const plan::Work& work, double stretch) {
   return compute != nullptr ? compute->seconds * stretch : plan::seconds_of(work);
 }
 
-// Cost and claims of a plan's collective; nullptr for other work.
-struct CollectiveUse {
+// What an operation of a plan takes: an event reads this alone, which is smaller than the
+// operation. Cost and claims are those of a collective; nullptr for other work.
+struct OpUse {
   const collective::CollectiveCost* cost = nullptr;
   const std::vector<Seconds>* latencies = nullptr;  // by stage
   const Claim* claim = nullptr;                     // of the first stage
   double bytes = 0;
+  Seconds seconds = 0;  // of other work
+  int rank = 0;         // first of its stream
 };
 
 // Several communication streams: a clock moves from event to event. Between two events every
@@ -44,14 +47,12 @@ struct CollectiveUse {
 class FluidModel {
  public:
   // Begins at time 0. `uses` is by operation. `plan` and `uses` must outlive this.
-  FluidModel(const plan::Plan& plan, int periods, const std::vector<CollectiveUse>& uses,
-             std::size_t resources, Seconds overhead, double stretch)
-      : plan_(plan),
-        walk_(plan, periods),
+  FluidModel(const plan::Plan& plan, int periods, const std::vector<OpUse>& uses,
+             std::size_t resources, Seconds overhead)
+      : walk_(plan, periods),
         uses_(uses),
         link_sharing_(resources),
         overhead_(overhead),
-        stretch_(stretch),
         ready_(walk_.first()),
         places_(index(walk_.instances()), 0) {
     timeline_.spans.reserve(places_.size());
@@ -98,15 +99,13 @@ class FluidModel {
 
   // Begins an operation: a timer, or the latency of a collective's first stage.
   void start(int instance) {
-    const plan::OpId id = walk_.op(instance);
-    const std::size_t op = index(id);
+    const plan::OpId op = walk_.op(instance);
+    const OpUse& use = uses_[index(op)];
     places_[index(instance)] = timeline_.spans.size();
-    timeline_.spans.push_back(
-        {walk_.period(instance), id, plan_.first_rank(plan_.ops[op].stream), now_, now_});
+    timeline_.spans.push_back({walk_.period(instance), op, use.rank, now_, now_});
     finished_.push_back(0);
-    const CollectiveUse& use = uses_[op];
     if (use.cost == nullptr) {
-      timed_.emplace(now_ + stretched_seconds(plan_.ops[op].work, stretch_), instance);
+      timed_.emplace(now_ + use.seconds, instance);
       return;
     }
     Transfer transfer;
@@ -204,13 +203,11 @@ class FluidModel {
     }
   }
 
-  const plan::Plan& plan_;
   Walk walk_;
-  const std::vector<CollectiveUse>& uses_;
+  const std::vector<OpUse>& uses_;
   LinkSharing link_sharing_;
   std::vector<SharedFlow*> flows_;  // buffer for the shared links
   Seconds overhead_;                // of each collective
-  double stretch_;
   std::vector<int> ready_;
   std::vector<std::size_t> places_;  // by instance: of its span
   std::vector<int> finished_;        // by span: its number in the order of ends
@@ -283,18 +280,24 @@ class ModelExecutor final : public Executor {
     std::vector<const collective::CollectiveCost*> costs;  // each once, in order of appearance
     std::unordered_set<const collective::CollectiveCost*> seen;
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-      const auto* collective = std::get_if<collective::Collective>(&plan.ops[i].work);
-      if (collective == nullptr) continue;
-      uses_[i] = {&cache_->cost(*collective), &cache_->latencies(*collective), nullptr,
-                  static_cast<double>(collective->bytes())};
+      const plan::Op& op = plan.ops[i];
+      uses_[i].rank = plan.first_rank(op.stream);
+      const auto* collective = std::get_if<collective::Collective>(&op.work);
+      if (collective == nullptr) {
+        uses_[i].seconds = stretched_seconds(op.work, stretch_);
+        continue;
+      }
+      uses_[i].cost = &cache_->cost(*collective);
+      uses_[i].latencies = &cache_->latencies(*collective);
+      uses_[i].bytes = static_cast<double>(collective->bytes());
       if (seen.insert(uses_[i].cost).second) costs.push_back(uses_[i].cost);
     }
     if (!sharing_ || sharing_->costs() != costs) sharing_.emplace(std::move(costs));
-    for (CollectiveUse& use : uses_) {
+    for (OpUse& use : uses_) {
       if (use.cost != nullptr) use.claim = sharing_->claims(use.cost);
     }
     const Seconds overhead = cluster().collective_overhead;
-    return FluidModel(plan, periods, uses_, sharing_->resources(), overhead, stretch_).run();
+    return FluidModel(plan, periods, uses_, sharing_->resources(), overhead).run();
   }
 
   std::shared_ptr<collective::CostCache> cache_;
@@ -303,7 +306,7 @@ class ModelExecutor final : public Executor {
   double known_stretch_ = 1;
   Waits known_waits_{0};  // waits of known_stretch_
   std::vector<Seconds> durations_;
-  std::vector<CollectiveUse> uses_;  // by operation
+  std::vector<OpUse> uses_;  // by operation
 };
 
 }  // namespace

@@ -225,8 +225,7 @@ bool Reader::boolean_or(std::string_view key, bool fallback) {
 
 double Reader::number(std::string_view key, Limits limits) {
   return or_instead(limits.min_excluded ? limits.max : limits.min, [&] {
-    const Json& value =
-        *required(*this, key, [&] { return "a number " + limits_text(limits); });
+    const Json& value = *required(*this, key, [&] { return "a number " + limits_text(limits); });
     // A place costs more than reading a number: messages alone need it.
     if (is_allowed(value, limits)) return value.get<double>();
     return checked_number(value, limits, file_, place_of(key));

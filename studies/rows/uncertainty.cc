@@ -442,9 +442,8 @@ struct Uncertainties::Planned {
              (busy->reason == Reason::kEncode || busy->reason == Reason::kDecode ||
               busy->reason == Reason::kCopyIn || busy->reason == Reason::kCopyOut);
     };
-    return std::ranges::any_of(phases, [&](const Phase& phase) {
-      return std::ranges::any_of(phase.plan.ops, handled);
-    });
+    return std::ranges::any_of(
+        phases, [&](const Phase& phase) { return std::ranges::any_of(phase.plan.ops, handled); });
   }
 };
 
@@ -669,9 +668,14 @@ Seconds Uncertainties::step(const Planned& planned, Shifted& shifted) const {
   return mean;
 }
 
-Seconds Uncertainties::shifted_step(const Strategy& strategy, Uncertainty uncertainty,
-                                    bool slower) {
-  return step(planned(strategy), shift_input(uncertainty, slower));
+std::vector<Seconds> Uncertainties::shifted_steps(const Strategy& strategy,
+                                                  const std::vector<InputEnd>& ends) {
+  const Planned plans = planned(strategy);
+  std::vector<Seconds> steps;
+  for (const auto& [uncertainty, slower] : ends) {
+    steps.push_back(step(plans, shift_input(uncertainty, slower)));
+  }
+  return steps;
 }
 
 // Returns the likely change of a step as a share. A given overhead may be off either way; an

@@ -97,6 +97,12 @@ struct FitErrors {
   std::optional<double> framework;  // as a share of the step
 };
 
+// An end of an input's interval.
+struct InputEnd {
+  Uncertainty uncertainty;
+  bool slower;
+};
+
 // Computes the sensitivity of rows of one scenario. Each costs about eleven runs of the model, plus
 // two per kind of collective without measurements, plus four on a fabric of hashed flows.
 class Uncertainties {
@@ -117,8 +123,11 @@ class Uncertainties {
     const Sensitivity& sensitivity;
   };
   Interval ratio(double ratio, const Compared& numerator, const Compared& denominator);
-  // Returns the model's step time with one input at the slower or the faster end of its interval.
-  Seconds shifted_step(const Strategy& strategy, Uncertainty uncertainty, bool slower);
+  // Returns the model's step times, each with one input at an end of its interval.
+  std::vector<Seconds> shifted_steps(const Strategy& strategy, const std::vector<InputEnd>& ends);
+  Seconds shifted_step(const Strategy& strategy, Uncertainty uncertainty, bool slower) {
+    return shifted_steps(strategy, {{uncertainty, slower}}).front();
+  }
 
  private:
   class Shifted;

@@ -51,15 +51,17 @@ struct Case {
 std::vector<Case> cases_of(measure::Uncertainties& uncertainties, const Tuned& tuned,
                            const std::vector<Bytes>& sizes) {
   std::vector<Case> cases;
+  std::vector<measure::InputEnd> ends;
   for (const auto uncertainty : measure::kAllUncertainties) {
     if (uncertainty == measure::Uncertainty::kFramework) continue;  // it moves all sizes alike
     for (const bool slower : {true, false}) {
-      Case& each = cases.emplace_back(Case{uncertainty, slower, {}});
-      for (const Bytes size : sizes) {
-        each.steps.push_back(
-            uncertainties.shifted_step(tuned.curve_strategy(size), uncertainty, slower));
-      }
+      ends.push_back({uncertainty, slower});
+      cases.push_back({uncertainty, slower, {}});
     }
+  }
+  for (const Bytes size : sizes) {
+    const auto steps = uncertainties.shifted_steps(tuned.curve_strategy(size), ends);
+    for (std::size_t i = 0; i < cases.size(); ++i) cases[i].steps.push_back(steps[i]);
   }
   return cases;
 }
@@ -208,7 +210,8 @@ Certainty certainty_of(const Scenario& scenario, const measure::FitErrors& fit_e
   certainty.baseline = uncertainties.sensitivity(tuned.baseline.strategy);
   for (Ranked& ranked : tuned.ranking) {
     const Seconds step = ranked.metrics.step_time;
-    const measure::Sensitivity sensitivity = uncertainties.sensitivity(ranked.strategy);
+    const measure::Sensitivity sensitivity =
+        &ranked == &tuned.winner() ? certainty.choice : uncertainties.sensitivity(ranked.strategy);
     ranked.step = measure::interval_of(step, sensitivity);
     ranked.speedup = baseline / step;
     ranked.gain = uncertainties.ratio(ranked.speedup, {tuned.baseline.strategy, certainty.baseline},
@@ -295,6 +298,8 @@ std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
 
   measure::Uncertainties now(scenario, fit_errors);
   const Sensitivity best_now = now.sensitivity(best.strategy);
+  std::vector<Sensitivity> rivals_now;
+  for (const Ranked* rival : rivals) rivals_now.push_back(now.sensitivity(rival->strategy));
   std::vector<Option> options;  // for each possible measurement, the one of its best rival
   for (const Probe what : {Probe::kLogs, Probe::kSteps, Probe::kRecord}) {
     if (!possible(what, scenario, fit_errors)) continue;
@@ -302,11 +307,12 @@ std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
     measure::Uncertainties after(measured, remaining_fit_errors(what, fit_errors));
     const Sensitivity best_after = after.sensitivity(best.strategy);
     Option most;
-    for (const Ranked* rival : rivals) {
+    for (std::size_t r = 0; r < rivals.size(); ++r) {
+      const Ranked* rival = rivals[r];
       const Seconds step = best.metrics.step_time, other = rival->metrics.step_time;
       Option option{what,
                     rival,
-                    race_of(step, best_now, other, now.sensitivity(rival->strategy)),
+                    race_of(step, best_now, other, rivals_now[r]),
                     {},
                     0,
                     best_after,
@@ -323,7 +329,8 @@ std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
   const Option& chosen = *std::ranges::find_if(
       options, [&](const Option& option) { return option.saved >= kNearlyAll * worth; });
   const Seconds step = best.metrics.step_time, other = chosen.rival->metrics.step_time;
-  const Sensitivity rival_now = now.sensitivity(chosen.rival->strategy);
+  const Sensitivity& rival_now =
+      rivals_now[index(std::ranges::find(rivals, chosen.rival) - rivals.begin())];
   NextMeasurement next;
   next.what = chosen.what;
   next.choice = best.strategy.name;

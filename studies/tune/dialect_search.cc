@@ -6,9 +6,10 @@
 #include <exception>
 #include <functional>
 #include <limits>
-#include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/collective/library.h"
@@ -46,13 +47,18 @@ dialect::Partitions partitions_of(Evaluator& evaluator) {
   return partitions;
 }
 
+// Returns a strategy's knobs without the names of things.
+Strategy unnamed(Strategy strategy) {
+  strategy.name.clear();
+  strategy.dialect.clear();
+  strategy.notes.clear();
+  strategy.about.clear();
+  return strategy;
+}
+
 // Returns a key of the settings that determine a strategy's plan, to skip equal ones.
 std::string plan_key(const plan::Plan& plan, const Strategy& strategy) {
-  Strategy knobs = strategy;
-  knobs.name.clear();
-  knobs.dialect.clear();
-  knobs.notes.clear();
-  knobs.about.clear();
+  Strategy knobs = unnamed(strategy);
   set_fusion(knobs, {});
   knobs.fusion.cycle = strategy.fusion.cycle;
   knobs.fusion.sum_format = strategy.fusion.sum_format;
@@ -327,31 +333,54 @@ class ConfigSearch {
 
   // Evaluates a configuration, unless one of the same plan was; nullptr: the framework refuses it.
   const Tried* add(const Json& config) {
-    Strategy strategy;
+    const auto [asked, is_new] = asked_.try_emplace(config.dump());
+    Answer& answer = asked->second;
+    std::optional<Strategy> strategy;
     try {
-      strategy = dialect::reading_of(dialect_, config, scenario_.workload, scenario_.cluster,
-                                     {.algorithm = algorithm_})
-                     .strategy;
+      if (is_new) strategy = reading_of(config);
     } catch (const InputError&) {
-      refusal_ = std::current_exception();
-      return nullptr;
+      answer.refusal = std::current_exception();
     }
+    if (answer.refusal) refusal_ = answer.refusal;
+    if (strategy) answer.tried = tried_with(config, *std::move(strategy));
+    return answer.tried;
+  }
+
+  // Reads a configuration. Throws InputError if the framework refuses it.
+  Strategy reading_of(const Json& config) const {
+    Strategy strategy = dialect::reading_of(dialect_, config, scenario_.workload, scenario_.cluster,
+                                            {.algorithm = algorithm_})
+                            .strategy;
     // Settings of one framework fit together; an additional algorithm may not.
     const auto conflict = input::conflict_of(strategy, scenario_.workload, scenario_.cluster);
-    if (conflict && !algorithm_.empty()) {
-      refusal_ = std::make_exception_ptr(InputError(conflict->key + ": " + conflict->why));
-      return nullptr;
-    }
+    if (conflict && !algorithm_.empty()) throw InputError(conflict->key + ": " + conflict->why);
     strategy.name = dialect_.name;
-    const plan::Plan plan = plan::make_plan(scenario_.workload, scenario_.cluster, strategy);
-    const std::string key = plan_key(plan, strategy) + (has_private(config) ? "_" : "") +
-                            std::to_string(odd_numbers(config, own_));
+    return strategy;
+  }
+
+  // Evaluates a configuration that was read, unless one of the same plan was.
+  const Tried* tried_with(const Json& config, Strategy strategy) {
+    // Most settings leave the strategy as it is, and planning takes longer than reading.
+    const auto [planned, fresh] =
+        planned_.try_emplace(input::strategy_json(unnamed(strategy)).dump());
+    auto& [of_plan, operations] = planned->second;
+    if (fresh) {
+      const plan::Plan plan = plan::make_plan(scenario_.workload, scenario_.cluster, strategy);
+      of_plan = plan_key(plan, strategy);
+      operations = plan.ops.size();
+    }
+    const std::string key =
+        of_plan + (has_private(config) ? "_" : "") + std::to_string(odd_numbers(config, own_));
     const auto [seen, is_new] = seen_.emplace(key, nullptr);
     if (!is_new) return seen->second;
-    work_ += plan.ops.size();
-    const auto metrics = evaluator_.metrics_of(strategy);
-    const bool has_room = measure::memory_of(scenario_, strategy).fits();
+    work_ += operations;
+    // The same plan in other words has the same figures.
+    const Tried*& alike = plans_[of_plan];
+    const auto metrics = alike != nullptr ? alike->metrics : evaluator_.metrics_of(strategy);
+    const bool has_room =
+        alike != nullptr ? alike->fits : measure::memory_of(scenario_, strategy).fits();
     tried_.push_back({config, std::move(strategy), metrics, has_room});
+    if (alike == nullptr) alike = &tried_.back();
     return seen->second = &tried_.back();
   }
 
@@ -365,7 +394,15 @@ class ConfigSearch {
   const Scenario& scenario_;
   std::string algorithm_;
   std::vector<Json> settings_;
-  std::map<std::string, const Tried*> seen_;
+  struct Answer {
+    const Tried* tried = nullptr;
+    std::exception_ptr refusal = {};
+  };
+  std::unordered_map<std::string, Answer> asked_;  // by configuration
+  // Keys and operations of plans, by strategy.
+  std::unordered_map<std::string, std::pair<std::string, std::size_t>> planned_;
+  std::unordered_map<std::string, const Tried*> plans_;  // the first of each plan, by its key
+  std::unordered_map<std::string, const Tried*> seen_;   // by plan and words
   std::deque<Tried> tried_;
   std::size_t work_ = 0;
   std::exception_ptr refusal_;  // the last one
