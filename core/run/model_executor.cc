@@ -189,7 +189,7 @@ class FluidModel {
     walk_.pass_dependents(instance, ready_);
   }
 
-  // Puts spans that begin together in the order in which they ended.
+  // Puts spans that begin together in the order of their ends.
   void order_by_end() {
     std::vector<Span>& spans = timeline_.spans;
     std::vector<std::pair<int, Span>> together;

@@ -422,7 +422,7 @@ std::pair<Uncertainty, double> widest(const Sensitivity& sensitivity) {
   return {widest, all > 0 ? most * most / all : 0};
 }
 
-struct Uncertainties::Planned {
+struct Uncertainties::Plans {
   // As TrainingStretch.
   struct Phase {
     plan::Plan plan;
@@ -480,10 +480,10 @@ class Uncertainties::Shifted {
     overlap.collective_slowdown /= std::sqrt(worse);
   }
 
-  Seconds step(const Planned& planned) {
+  Seconds step(const Plans& plans) {
     Seconds sum = 0;
     double steps = 0;
-    for (const Planned::Phase& phase : planned.phases) {
+    for (const Plans::Phase& phase : plans.phases) {
       plan::Plan plan = phase.plan;
       for (auto& op : plan.ops) scale(op.work);
       plan = run::with_interference(std::move(plan), device_, *cache_);
@@ -555,9 +555,9 @@ bool Uncertainties::guesses() const {
 }
 
 // Returns the kinds of NCCL's collectives in the plans.
-std::vector<GuessedKind> Uncertainties::ways_of(const Planned& planned) const {
+std::vector<GuessedKind> Uncertainties::ways_of(const Plans& plans) const {
   std::set<GuessedKind> ways;
-  for (const Planned::Phase& phase : planned.phases) {
+  for (const Plans::Phase& phase : plans.phases) {
     for (const plan::Op& op : phase.plan.ops) {
       const auto* asked = std::get_if<collective::Collective>(&op.work);
       if (asked == nullptr || !asked->nccl || asked->groups.size < 2) continue;
@@ -617,7 +617,7 @@ std::unique_ptr<Uncertainties::Shifted> Uncertainties::inputs_at(const Draw& dra
 }
 
 const std::vector<double>& Uncertainties::draws(const Strategy& strategy) {
-  const Planned plans = planned(strategy);
+  const Plans plans = plans_of(strategy);
   const Seconds plain = step(plans, *as_given_);
   const std::pair key(strategy.name, plain);
   const auto known =
@@ -654,23 +654,23 @@ Interval Uncertainties::ratio(double ratio, const Compared& numerator,
   return {std::min(drawn.low, ratio), std::max(drawn.high, ratio)};
 }
 
-Uncertainties::Planned Uncertainties::planned(const Strategy& strategy) const {
-  Planned planned{strategy, {}};
+Uncertainties::Plans Uncertainties::plans_of(const Strategy& strategy) const {
+  Plans plans{strategy, {}};
   for_each_phase(scenario_, strategy, as_given_->traits(), [&](TrainingStretch& phase) {
-    planned.phases.push_back({std::move(phase.plan), phase.periods, phase.warmup, phase.steps});
+    plans.phases.push_back({std::move(phase.plan), phase.periods, phase.warmup, phase.steps});
   });
-  return planned;
+  return plans;
 }
 
-Seconds Uncertainties::step(const Planned& planned, Shifted& shifted) const {
-  const Seconds mean = shifted.step(planned);
-  expect_time(mean, planned.strategy);
+Seconds Uncertainties::step(const Plans& plans, Shifted& shifted) const {
+  const Seconds mean = shifted.step(plans);
+  expect_time(mean, plans.strategy);
   return mean;
 }
 
 std::vector<Seconds> Uncertainties::shifted_steps(const Strategy& strategy,
                                                   const std::vector<InputEnd>& ends) {
-  const Planned plans = planned(strategy);
+  const Plans plans = plans_of(strategy);
   std::vector<Seconds> steps;
   for (const auto& [uncertainty, slower] : ends) {
     steps.push_back(step(plans, shift_input(uncertainty, slower)));
@@ -695,7 +695,7 @@ Interval Uncertainties::framework_share(const Strategy& strategy, Seconds step) 
 
 // Returns the root mean square deviation of steps from this one if flows are hashed by other seeds.
 // The switches' seed is unknown.
-double Uncertainties::collisions(const Planned& planned, Seconds plain) {
+double Uncertainties::collisions(const Plans& plans, Seconds plain) {
   constexpr std::uint64_t kSeeds = 4;
   const Cluster& given = scenario_.cluster;
   if (given.topology == nullptr || !given.topology->hashed) return 0;
@@ -709,7 +709,7 @@ double Uncertainties::collisions(const Planned& planned, Seconds plain) {
   }
   double squares = 0;
   for (const auto& other : rehashed_) {
-    const double off = std::log(step(planned, *other) / plain);
+    const double off = std::log(step(plans, *other) / plain);
     squares += off * off;
   }
   return std::sqrt(squares / kSeeds);
@@ -720,7 +720,7 @@ Sensitivity Uncertainties::sensitivity(const Strategy& strategy) {
     return Uncertainties(*shorter, fit_errors_).sensitivity(strategy);
   }
   Sensitivity sensitivity;
-  const Planned plans = planned(strategy);
+  const Plans plans = plans_of(strategy);
   const Seconds plain = step(plans, *as_given_);
   const bool alone = scenario_.cluster.ranks() == 1;
   const Device& device = scenario_.cluster.device;

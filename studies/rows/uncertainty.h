@@ -131,16 +131,16 @@ class Uncertainties {
 
  private:
   class Shifted;
-  struct Planned;  // a strategy's plans, which all shifts of inputs share
-  Planned planned(const Strategy& strategy) const;
-  Seconds step(const Planned& planned, Shifted& shifted) const;
+  struct Plans;  // of a strategy; all shifts of inputs share them
+  Plans plans_of(const Strategy& strategy) const;
+  Seconds step(const Plans& plans, Shifted& shifted) const;
   Interval framework_share(const Strategy& strategy, Seconds step) const;
   const std::vector<double>& draws(const Strategy& strategy);
   std::unique_ptr<Shifted> inputs_at(const Draw& draw);
   Shifted& shift_input(Uncertainty uncertainty, bool slower);
-  double collisions(const Planned& planned, Seconds plain);
+  double collisions(const Plans& plans, Seconds plain);
   bool guesses() const;
-  std::vector<GuessedKind> ways_of(const Planned& planned) const;
+  std::vector<GuessedKind> ways_of(const Plans& plans) const;
   Shifted& shift_input(GuessedKind way, bool slower);
 
   const Scenario& scenario_;

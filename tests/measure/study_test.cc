@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
+#include "studies/study/study_calibration.h"
 #include "tests/support/studies.h"
 
 namespace syncline::measure {
@@ -75,6 +78,18 @@ TEST(Study, JudgingIsCountedPointByPoint) {
   };
   run_study(document_of(5), options);
   EXPECT_EQ(judged, (std::vector<std::size_t>{1, 2, 3, 4, 5}));
+}
+
+// Predictions at a set of values cost a reading of the scenario and a run of each row.
+TEST(FitParameters, AsksForNoValuesTwice) {
+  std::set<std::vector<double>> asked;
+  const auto found =
+      fit_parameters({{"a", 1, 0, 10}, {"b", 2, 0, 10}}, [&](const std::vector<double>& values) {
+        EXPECT_TRUE(asked.insert(values).second) << testing::PrintToString(values);
+        return std::vector{values[0] - 3, values[1] - values[0], std::fabs(values[1] - 4)};
+      });
+  EXPECT_NEAR(found[0], 10.0 / 3, 1e-3);
+  EXPECT_GT(asked.size(), 4u);
 }
 
 }  // namespace
