@@ -36,6 +36,7 @@ struct TrainingPoint {
 };
 
 inline constexpr int kTickPhases = 20;
+inline constexpr int kPlainSteps = 16;  // of LocalSGD without an averaging, in one plan at most
 
 struct TrainingPhase {
   TrainingPoint point;
@@ -124,6 +125,7 @@ struct Plan {
   int roles = 1;                   // pipeline stages
   int role_step = 1;               // first rank of the next role - first rank of a role
   int steps = 1;                   // training steps in one period
+  int wait_steps = 0;              // steps between two waits of all ranks; 0: `steps`
   int passes = 1;                  // micro-batches of a step between two waits for other ranks
   double compute_slowdown = 1;     // computation time / the workload's computation time
   bool updates_by_bucket = false;  // false: all parameters once the last bucket has arrived

@@ -31,7 +31,11 @@ Plan plan_of(const Workload& workload, const Cluster& cluster, const Strategy& s
   if (!local.enabled || warming_up) {
     return step_plan(workload, communication_of(workload, cluster, strategy, point));
   }
-  if (!point.averaged) return local_plan(workload, cluster, strategy, point, 1, false);
+  if (!point.averaged) {
+    // Some steps of many alike.
+    const std::int64_t steps = std::clamp<std::int64_t>(point.period, 1, kPlainSteps);
+    return local_plan(workload, cluster, strategy, point, steps, false);
+  }
   const std::int64_t own = point.step < local.begin_step ? 1 : local.period;
   return local_plan(workload, cluster, strategy, point, point.period > 0 ? point.period : own,
                     true);

@@ -48,7 +48,8 @@ double expected_slowest(const Jitter& jitter, const Waits& waits) {
 }
 
 Waits waits_of(const plan::Plan& plan) {
-  if (plan.steps == 1) return {plan.ranks, 1, plan.passes, 1};
+  const int steps = plan.wait_steps > 0 ? plan.wait_steps : plan.steps;
+  if (steps == 1) return {plan.ranks, 1, plan.passes, 1};
   // A group is a block of ranks; some collective of its step spans it.
   int ranks = 1;
   for (const plan::Op& op : plan.ops) {
@@ -59,7 +60,7 @@ Waits waits_of(const plan::Plan& plan) {
     if (bucket >= 0 && plan.buckets[index(bucket)].averaged) continue;
     ranks = std::max(ranks, collective->groups.size * std::abs(collective->groups.member_step));
   }
-  return {ranks, plan.ranks / ranks, plan.passes, plan.steps};
+  return {ranks, plan.ranks / ranks, plan.passes, steps};
 }
 
 double jitter_factor(const Jitter& jitter, std::uint64_t seed, int rank, std::int64_t step) {
