@@ -51,6 +51,7 @@ std::vector<Phase> with_plain_steps_apart(const std::vector<plan::TrainingPhase>
     const std::int64_t period = point.period > 0 ? point.period : own;
     const std::int64_t plain = period / local.fragments - local.delay - kOverlapping;
     apart.push_back({phase});
+    if (!point.averaged) apart.back().wait_steps = static_cast<int>(point.period);
     if (!local.enabled || drawn || !point.averaged || plain <= plan::kPlainSteps) continue;
     const std::int64_t periods = std::max<std::int64_t>(1, phase.steps / period);
     const std::int64_t left = plain * local.fragments;

@@ -204,7 +204,7 @@ TEST_F(Capture, ClusterCommandsCountAsDone) {
 }
 
 // Nothing that was there before is lost, no process is ended, nothing is fetched.
-TEST_F(Capture, DestroyingCommandsAreHeldBack) {
+TEST_F(Capture, DestroyingCommandsDoNothing) {
   write("kept.txt", "old\n");
   std::filesystem::create_directories(path("out/checkpoint"));
   std::filesystem::last_write_time(

@@ -296,8 +296,11 @@ TEST(TrainingPhases, FollowThePeriodsOfLocalSgd) {
             (std::vector<std::int64_t>{1, 8, 6}));
   EXPECT_EQ(each(phases, &TrainingPhase::steps), (std::vector<std::int64_t>{30, 64, 6}));
   const Plan left = make_plan(five(), cluster_of(4, 1), local_strategy(8, 30), phases[2].point);
-  EXPECT_EQ(left.steps, 1);
+  EXPECT_EQ(left.steps, 6);
   EXPECT_TRUE(left.buckets.empty());
+  TrainingPoint many = phases[2].point;
+  many.period = 1000;  // alike: some stand for all
+  EXPECT_EQ(make_plan(five(), cluster_of(4, 1), local_strategy(8, 30), many).steps, kPlainSteps);
 }
 
 // Whatever the knobs: operations wait for earlier ones alone, every gradient is in one bucket, all
