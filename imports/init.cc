@@ -239,7 +239,7 @@ void make_fit(const InitOptions& options, const measure::Freedom& may, bool from
   if (lack.empty()) return;
   const measure::Remedy remedy = measure::remedy_of(document, may);
   if (!remedy.fits || !options.steps.empty()) {
-    // What the user gave stays, and may be the remedy: as `run` says it.
+    // Options of the user stay, and may be the remedy: as `run` says it.
     if (!lack.some_fit) {
       lack.fits =
           measure::remedy_words(remedy.fits ? remedy : measure::remedy_of(document), document.file);

@@ -625,7 +625,7 @@ struct NcclCostModel::Known {
         const Seconds time = std::max(across + known, first + here->floor);
         if (time >= answer.time) continue;
         answer.time = time;
-        // The processors of a node are busy for all its sockets: streams share what they carry.
+        // The processors of a node are busy for all its sockets: streams share their rate.
         const double slower = promised ? (likely + overhead) / (here->time + overhead) : stretch;
         answer.link_slowdown = slower / used;
         answer.spread = spread_of(prior, (here->time - here->latency) / time);

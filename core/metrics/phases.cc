@@ -39,7 +39,7 @@ struct Phase : plan::TrainingPhase {
 };
 
 // Takes the steps of long periods apart that neither send nor apply a mean: they are alike, and one
-// is measured for all. What is left keeps, for each fragment, its delay and the steps that overlap.
+// is measured for all. The rest keeps, for each fragment, its delay and the steps that overlap.
 // Ranks that are drawn one by one drift over a whole period, which stays.
 std::vector<Phase> with_plain_steps_apart(const std::vector<plan::TrainingPhase>& phases,
                                           const LocalSgd& local, bool drawn) {

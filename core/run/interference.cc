@@ -272,7 +272,7 @@ class Inserted {
       if (exchange != nullptr && exchange->first == id) delay(*exchange, op);
       const int part_of = exchange == nullptr ? -1 : static_cast<int>(number);
       ends_[index(id)] = add(std::move(op), {Effect::Kind::kNone, part_of});
-      // All but the lists of what it waits for are still there.
+      // All but its lists of predecessors is still there.
       static_assert(std::is_trivially_copyable_v<plan::Work>);
       const plan::Op& moved = given(id);
       if (const auto* collective = std::get_if<collective::Collective>(&moved.work)) {

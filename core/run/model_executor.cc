@@ -26,7 +26,7 @@ Seconds stretched_seconds(const plan::Work& work, double stretch) {
   return compute != nullptr ? compute->seconds * stretch : plan::seconds_of(work);
 }
 
-// What an operation of a plan takes: an event reads this alone, which is smaller than the
+// Cost of an operation of a plan: an event reads this alone, which is smaller than the
 // operation. Cost and claims are those of a collective; nullptr for other work.
 struct OpUse {
   const collective::CollectiveCost* cost = nullptr;

@@ -20,7 +20,7 @@ std::map<std::string, std::string> write_stand_ins(const std::string& folder);
 // were taken to succeed.
 std::vector<std::string> read_missing(const std::string& folder);
 
-// Returns the commands that were held back, each once: they remove what was there before, end
+// Returns the commands that were held back, each once: they remove older files, end
 // processes, or fetch and install.
 std::vector<std::string> read_held_back(const std::string& folder);
 

@@ -42,7 +42,7 @@ constexpr std::array<std::pair<const char*, const char*>, 16> kOtherNames{
      {"sft_type", "finetuning_type"},
      {"adapter", "finetuning_type"}}};
 
-// Writes what LLaMA-Factory's web page saves by its own names: "model_path", and "compute_type"
+// Renames keys that LLaMA-Factory's web page saves: "model_path", and "compute_type"
 // with the names of switches.
 void rename_web_keys(const std::string& file, Json& all) {
   const Keys own{all, file};

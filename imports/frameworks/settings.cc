@@ -288,7 +288,7 @@ std::optional<Settings> of_flags(const frameworks::TrainingCommand& training,
   return of_trainers_yaml(own, more, name);
 }
 
-// Names NCCL's variables of a launch that change what a collective takes.
+// Names NCCL's variables of a launch that change a collective's time.
 void name_nccl_variables(const std::map<std::string, std::string>& environment,
                          Settings& settings) {
   constexpr std::array kHarmless{"NCCL_DEBUG",     "NCCL_VERSION",      "NCCL_ASYNC_ERROR",
