@@ -676,6 +676,7 @@ int nodes_for(const std::optional<Settings>& settings, int gpus) {
 
 Machines machines_of(const std::optional<Settings>& settings, InitOptions& options) {
   Machines machines;
+  const bool asked = options.nodes > 0;
   machines.measured = cluster_file(options);
   options.gpus = std::max(options.gpus, 1);
   const bool file = is_topology_file(options.node);
@@ -683,8 +684,8 @@ Machines machines_of(const std::optional<Settings>& settings, InitOptions& optio
   machines.node = machines.listed        ? node_named(options.node)
                   : options.node.empty() ? own_node(options.gpu, options.gpus, options.net)
                                          : nccl_node(options.node, options.gpu, options.net);
-  const int started = options.nodes == 0 ? nodes_for(settings, machines.node.gpus) : 0;
-  options.nodes = std::max({options.nodes, started, 1});
+  const int started = asked ? 0 : nodes_for(settings, machines.node.gpus);
+  options.nodes = started > 0 ? started : std::max(options.nodes, 1);
   const bool linked = machines.node.outside.count > 0 || machines.measured.is_object();
   if (options.nodes > 1 && !linked) {
     throw InputError("--net: missing; give the port of a node, such as 25gbit");

@@ -298,6 +298,8 @@ std::int64_t machines_of(const Command& command) {
   return count_in(word_behind(words, {"--nnodes", "--num-nodes", "--num-machines"}));
 }
 
+}  // namespace
+
 std::string listed(const std::vector<std::string>& words, std::size_t most, const char* between) {
   std::string text;
   for (std::size_t i = 0; i < std::min(most, words.size()); ++i) {
@@ -306,6 +308,8 @@ std::string listed(const std::vector<std::string>& words, std::size_t most, cons
   return text +
          (words.size() > most ? " and " + std::to_string(words.size() - most) + " more" : "");
 }
+
+namespace {
 
 // Names the launches that are not the job, and ignored flags of its launcher.
 void say_passed_over(const std::vector<Command>& commands, const Command& job,

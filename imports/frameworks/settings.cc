@@ -307,15 +307,9 @@ void name_nccl_variables(const std::map<std::string, std::string>& environment,
     names.push_back(name + "=" + shorten_text(visible(value), 40));
   }
   if (names.empty()) return;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(kMaxNames, names.size()); ++i) {
-    text += (i > 0 ? ", " : "") + names[i];
-  }
-  if (names.size() > kMaxNames) {
-    text += " and " + std::to_string(names.size() - kMaxNames) + " more";
-  }
   settings.assumed.push_back(
-      "NCCL's own choices and the node's own links, though the launch sets " + text +
+      "NCCL's own choices and the node's own links, though the launch sets " +
+      frameworks::listed(names, kMaxNames, ", ") +
       " (algorithm and cluster.nccl in the scenario, --net here)");
 }
 

@@ -262,7 +262,7 @@ TEST(NcclCostModel, FollowsTheBandwidthWithoutSteps) {
   }
 }
 
-// What a node's processors limit, two collectives at a time share as they share a port.
+// Two collectives at a time share a node's processors as they share a port.
 TEST(NcclCostModel, SocketsKeepTheNodesBusyForAllTheirTime) {
   for (const double gbps : {5.0, 10.0, 100.0, 400.0}) {
     Cluster cluster = nodes_of_eight(4, 150, gbps, 1, "A100");

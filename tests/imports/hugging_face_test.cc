@@ -240,7 +240,7 @@ TEST_F(HuggingFace, DefaultsOfTheTrainersAround) {
   EXPECT_EQ(trl.workload["operators"]["dtype"], "bf16");
 }
 
-// What LLaMA-Factory's web page saves has names of its own.
+// LLaMA-Factory's web page saves settings by names of its own.
 TEST_F(HuggingFace, FactorysWebPageSavesOwnNames) {
   const Settings job =
       read("web.yaml",

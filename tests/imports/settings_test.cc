@@ -687,7 +687,7 @@ TEST(Settings, ReadMindSporesContext) {
 }
 
 // Processes that a launch starts, which say how many nodes there are.
-// What NCCL is told by a launch is named, unless it changes no collective.
+// Variables of NCCL that change a collective are named.
 TEST(Settings, NameNcclsVariables) {
   const Settings job =
       of_file("l.json", R"({"launches": [{"words": ["python", "t.py", "--micro-batch-size", "2"],

@@ -118,7 +118,7 @@ TEST(Verdict, UndecidedComparisonsAreReported) {
   EXPECT_EQ(verdict(report_of({row("momentum", 1), open})),
             "dgc is likely slower (0.970x over momentum, 80 %: 0.900 to 1.10x). dgc may be faster "
             "or slower than momentum: its 80 % interval contains 1.");
-  // Of several it is named once.
+  // Several have one sentence.
   EXPECT_EQ(verdict(report_of({row("momentum", 1), sure, open})),
             "fp16 is the fastest (1.50x over momentum, 80 %: 1.30 to 1.60x). dgc may be faster or "
             "slower than momentum: its 80 % interval contains 1.");

@@ -125,7 +125,7 @@ TEST(InFramework, KeysOfShardingAreSearched) {
   EXPECT_LT(plain.tuned.winner().metrics.step_time, plain.tuned.baseline.metrics.step_time);
 }
 
-// What the job's framework cannot set never leads: it is named second.
+// Settings that the job's framework lacks never lead: they are named second.
 TEST(InFramework, WinnersCanBeSetWithoutEmit) {
   for (const std::string& text : strategies()) {
     const Json strategy = Json::parse(text);
