@@ -433,6 +433,12 @@ TEST(Init, MeasuredLinksOfOtherCounts) {
   EXPECT_TRUE(says(init_scenario(options), "measured on 2 x 1 GPUs, for 4 x 8"));
   options.nodes = options.gpus = 0;
   EXPECT_EQ(begun_as(options).cluster.ranks(), 2);
+  // A launch says its own number of nodes.
+  InitOptions launched = options;
+  launched.gpus = 8;
+  launched.settings =
+      "torchrun --nproc_per_node 8 --nnodes 4 sft.py --per_device_train_batch_size 1 --bf16 True";
+  EXPECT_EQ(begun_as(launched).cluster.nodes, 4);
   options.gpu.clear();
   EXPECT_TRUE(contains(refusal_of(options), "does not say which GPUs these are"));
 }
