@@ -300,7 +300,8 @@ std::int64_t machines_of(const Command& command) {
 
 }  // namespace
 
-std::string listed(const std::vector<std::string>& words, std::size_t most, const char* between) {
+std::string list_words(const std::vector<std::string>& words, std::size_t most,
+                       const char* between) {
   std::string text;
   for (std::size_t i = 0; i < std::min(most, words.size()); ++i) {
     text += (i > 0 ? between : "") + words[i];
@@ -327,7 +328,7 @@ void say_passed_over(const std::vector<Command>& commands, const Command& job,
   if (!others.empty()) {
     training.said.push_back(
         "launch " + std::to_string(number) + ", " + job.name() +
-        ", as the job (--launch chooses another: " + listed(others, kMaxNames, "; ") + ")");
+        ", as the job (--launch chooses another: " + list_words(others, kMaxNames, "; ") + ")");
   }
   if (job.program == "accelerate" || job.program == "horovodrun") return;
   std::vector<std::string> before;
@@ -337,7 +338,7 @@ void say_passed_over(const std::vector<Command>& commands, const Command& job,
   }
   if (!before.empty()) {
     training.said.push_back("nothing of what " + job.program +
-                            " is told: " + listed(before, kMaxNames, ", "));
+                            " is told: " + list_words(before, kMaxNames, ", "));
   }
 }
 

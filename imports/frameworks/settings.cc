@@ -309,7 +309,7 @@ void name_nccl_variables(const std::map<std::string, std::string>& environment,
   if (names.empty()) return;
   settings.assumed.push_back(
       "NCCL's own choices and the node's own links, though the launch sets " +
-      frameworks::listed(names, kMaxNames, ", ") +
+      frameworks::list_words(names, kMaxNames, ", ") +
       " (algorithm and cluster.nccl in the scenario, --net here)");
 }
 

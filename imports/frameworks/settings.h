@@ -124,7 +124,8 @@ std::optional<Settings> of_own_settings(const Json& json, const std::string& fil
 Settings of_prototxt(const std::string& text, const std::string& file);
 
 // Joins the first `most` words and counts the others: "a, b and 3 more".
-std::string listed(const std::vector<std::string>& words, std::size_t most, const char* between);
+std::string list_words(const std::vector<std::string>& words, std::size_t most,
+                       const char* between);
 
 // Returns the mapping at `key`; an empty one if there is none.
 const Json& section_of(const Json& all, const char* key);
