@@ -26,6 +26,13 @@ std::string mistaken_argument(int argc, const char* const* argv) {
   return "";
 }
 
+constexpr char kMark = '\x1f';  // behind a word in brackets
+
+std::string unmarked(std::string word) {
+  if (word.ends_with(kMark)) word.pop_back();
+  return word;
+}
+
 // Returns the parser's message, with long arguments in it shortened.
 std::string parser_words(const CLI::ParseError& error, int argc, const char* const* argv) {
   std::string words = error.what();
@@ -100,7 +107,7 @@ std::vector<std::string> words_of(const CLI::App& verb) {
     done.push_back(option);
     for (const auto& value : option->results()) {
       if (!option->get_positional()) words.push_back("--" + option->get_single_name());
-      if (option->get_type_size() > 0) words.push_back(value);
+      if (option->get_type_size() > 0) words.push_back(unmarked(value));
     }
   }
   return words;
@@ -144,6 +151,21 @@ std::vector<const char*> with_verb_of_calibrate(std::vector<const char*> words) 
   verb.insert(verb.end(), {"--old-form", verb.front()});
   words.insert(words.begin() + 2, verb.begin(), verb.end());
   return words;
+}
+
+std::vector<std::string> words_to_parse(const std::vector<const char*>& words) {
+  std::vector<std::string> marked(words.rbegin(), words.rend() - 1);
+  for (std::string& word : marked) {
+    if (word.starts_with('[') && word.ends_with(']')) word += kMark;
+  }
+  return marked;
+}
+
+void drop_marks(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_type_size() > 0) option->transform(unmarked);
+  }
+  for (CLI::App* verb : app.get_subcommands({})) drop_marks(*verb);
 }
 
 std::string find_mistyped_word(const CLI::App& app, int argc, const char* const* argv) {

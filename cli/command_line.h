@@ -14,6 +14,12 @@ std::vector<const char*> as_options(int argc, const char* const* argv);
 // `--old-form NAME`.
 std::vector<const char*> with_verb_of_calibrate(std::vector<const char*> words);
 
+// Returns the words as the parser takes them, the last one first, without the program. It would
+// split those in brackets at their commas, such as "[0,1]" of a command after "--": they get a
+// mark, which drop_marks takes from the options' values.
+std::vector<std::string> words_to_parse(const std::vector<const char*>& words);
+void drop_marks(CLI::App& app);
+
 // Names an argument that is not UTF-8, or an unknown verb, before parsing. Empty: no mistake.
 std::string find_mistyped_word(const CLI::App& app, int argc, const char* const* argv);
 

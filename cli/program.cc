@@ -149,8 +149,9 @@ int run_verb(int argc, const char* const* given) {
   words = with_verb_of_calibrate(words);
   argc = static_cast<int>(words.size());
   const char* const* argv = words.data();
+  drop_marks(app);
   try {
-    app.parse(argc, argv);
+    app.parse(words_to_parse(words));
   } catch (const CLI::Success& success) {  // --help, --version
     std::ostringstream text;
     app.exit(success, text, text);

@@ -83,6 +83,17 @@ TEST_F(Capture, EveryFormOfALaunch) {
   }
 }
 
+// Words in brackets stay whole, in every place of a command.
+TEST_F(Capture, WordsInBracketsStayWhole) {
+  const test::Ran one =
+      in_folder("torchrun train.py '[0, 1]' '[]' '[x' --freq '[1]' '[[0,1],[2]]'");
+  EXPECT_EQ(one.code, 0) << one.err;
+  const Json all = Json::parse(one.out, nullptr, false).value("launches", Json::array());
+  ASSERT_EQ(all.size(), 1U) << one.out;
+  EXPECT_EQ(all[0]["words"],
+            Json({"torchrun", "train.py", "[0, 1]", "[]", "[x", "--freq", "[1]", "[[0,1],[2]]"}));
+}
+
 // What stands around a launch, where it was started, what it heeds and the files that it names.
 TEST_F(Capture, WritesDownWhatALauncherFinds) {
   write("zero.json", R"({"zero_optimization": {"stage": 2}})");
