@@ -63,6 +63,9 @@ _COUNTED = 0.01  # seconds in which systems count what processors do
 _MANY_PAGES = 0.01  # what taking memory anew costs of a step before anybody is told, as a share
 _MANY_WAIT = 0.05  # of the smallest exchanges, as a share, before anybody is told
 _SWEEP = 2.0  # seconds for the all-reduces, longer where five rounds of them take longer
+_DDP_BUCKET = 25 << 20  # bytes, DistributedDataParallel's default
+_LARGE = 0.05  # of a large collective's time in a step, the deviation from the one measured alone
+_SMALL = 0.3  # of a small one's between recordings (scenarios/training)
 _ADDED = 1 << 18  # values at the least, of which the sums in 16 bits are timed
 _TICK = 0.004  # seconds between two looks of the scheduler, as most systems have it
 _CODED = 1 << 24  # elements at most that are encoded beside a backward pass: thrice that is held
@@ -141,6 +144,7 @@ def _looked_at(job, steps):
     seen.copy_in, seen.copy_out = _copies(job, seen)
     seen.waiting = sweeping["world"].waiting() if sweeping else (0.0, 0.0)
     seen.sweeps = _swept(sweeping)
+    seen.in_steps = _in_steps(job, seen, seen.sweeps) if seen.sweeps else {}
     seen.overlap = yield from _overlap(job, steps, seen, seen.sweeps)
     seen.rounding, seen.sums = half.rates()
     seen.memory = _memory(job)
@@ -582,6 +586,10 @@ class _Job:
         """Of each bucket of a step, in the order in which DDP sends them."""
         sizes = self.logged("rebuilt_bucket_sizes") or self.logged("bucket_sizes") or "0"
         return [int(size) for size in sizes.split(",")]
+
+    def widest(self):
+        """Bytes of the largest collective whose time is measured."""
+        return max(self.bucket_bytes())
 
 
 class _Saved:
@@ -1156,7 +1164,7 @@ class _Sweep:
     def __init__(self, job, group, kind="all_reduce", own=False):
         self.job, self.group, self.kind, self.own = job, group, kind, own
         self.ranks = dist.get_world_size(group)
-        largest = self._whole(max(16384, max(job.bucket_bytes()) // 4))  # elements
+        largest = self._whole(max(16384, job.widest() // 4))  # elements
         self.counts = [self._whole(1024)]
         while self.counts[-1] < largest:
             self.counts.append(min(largest, self._whole(self.counts[-1] * 2)))
@@ -1211,6 +1219,52 @@ class _Sweep:
         """(bytes, seconds)."""
         means = [_mean(times) for times in zip(*self.taken)]
         return [(4 * count, seconds) for count, seconds in zip(self.counts, _rising(means))]
+
+
+def _in_steps(job, seen, sweeps):
+    """{(kind, ranks): (how many times as long as in its sweep a collective takes in the job's own
+    steps, the deviation of that between steps, the largest one's bytes)}. Gloo's all-gathers take
+    half as long again if ranks begin them apart, as behind computation, and go on so for a while."""
+    if job.is_ddp or job.on_gpu or "exchanged" not in seen.runs:
+        return {}
+    points = {("all_reduce", job.ranks): sweeps["world"]}
+    for where, times in sweeps.items():
+        if isinstance(where, tuple):
+            points.setdefault((where[0], where[1] * where[2]), times)
+    shares, largest = {}, {}
+    for step in seen.runs["exchanged"]:
+        took = _in_turn(step["sent"])
+        for key, times in points.items():
+            sent = {one: seconds for one, seconds in took.items()
+                    if (one.kind, one.ranks) == key and one.elements > 1}
+            alone = sum(_time_of(times, one.elements * one.width) for one in sent)
+            shares.setdefault(key, []).append(sum(sent.values()) / alone if alone else 0.0)
+            largest[key] = max((one.elements * one.width for one in sent), default=0)
+    # The same on all ranks: a kind that a step has not is 0 on each.
+    keys = sorted(shares)
+    means = job.mean([share for key in keys for share in shares[key]])
+    count = len(seen.runs["exchanged"])
+    found = {key: means[i * count:(i + 1) * count] for i, key in enumerate(keys)}
+    return {key: (statistics.mean(each), statistics.pstdev(each) / statistics.mean(each),
+                  largest[key])
+            for key, each in found.items() if min(each) > 0}
+
+
+def _in_turn(sent):
+    """{collective: seconds}, without those in which an earlier one was not over."""
+    took, before = {}, 0.0
+    for one in sorted((one for one in sent if one.end is not None), key=lambda one: one.end):
+        took[one] = one.end - max(one.begin, before)
+        before = one.end
+    return took
+
+
+def _time_of(points, size):
+    """Seconds of so many bytes, between those that were measured, else in proportion."""
+    for (left, before), (right, last) in zip(points, points[1:]):
+        if size <= right:
+            return before + (last - before) * max(0.0, (size - left) / (right - left))
+    return points[-1][1] * size / points[-1][0]
 
 
 def _swept(sweeping):
@@ -1628,16 +1682,24 @@ def _tier(points, ranks):
             "measured_steps_us": curve}
 
 
-def _table(points, nodes, inside, collective="all_reduce"):
+def _table(points, nodes, inside, collective="all_reduce", in_steps=(1.0, 0.0, 0)):
     """What collectives were measured to take: the sizes one by one, the last one's rate beyond
-    them."""
+    them. Steps differ from that by _LARGE, and small messages take the processes' waking time as
+    much as the network's. `in_steps`: _in_steps of this kind."""
+    times, apart, largest = in_steps
+    sizes = [size for size, _ in points]
+    points = list(zip(sizes, _rising(
+        [seconds * (times if size <= largest else 1.0) for size, seconds in points])))
     lines = [{"from_bytes": size, "to_bytes": size, "latency_us": _round(seconds * 1e6),
               "us_per_mbyte": 0} for size, seconds in points]
     size, seconds = points[-1]
     lines[-1].update(latency_us=0, us_per_mbyte=_round(seconds * 1e6 / (size / 1e6)))
     return {"collective": collective, "nodes": nodes, "gpus_per_node": inside,
             "rows": len(points), "min_bytes": points[0][0], "max_bytes": size, "clean": True,
-            "in_sample_percent": 0, "form": "segments", "lines": lines}
+            "in_sample_percent": 0, "form": "segments", "lines": lines,
+            "spreads": [{"bytes": size, "percent": _round(
+                100 * math.hypot(_LARGE, apart, _SMALL * min(1.0, points[0][1] / seconds)), 3)}
+                for size, seconds in points]}
 
 
 def _processors():
@@ -1738,7 +1800,7 @@ def _crowded(ranks):
     return ""
 
 
-def _cluster(job, hosts, sweeps):
+def _cluster(job, hosts, sweeps, in_steps=None):
     nodes, inside = _shape(hosts)
     device = torch.cuda.get_device_name(job.device) if job.on_gpu else "CPU"
     cluster = {"name": f"{nodes} x {inside} {device}", "nodes": nodes, "gpus_per_node": inside,
@@ -1763,7 +1825,9 @@ def _cluster(job, hosts, sweeps):
         if "node" in sweeps:
             tables.append(_table(sweeps["node"], 1, inside))
         shapes = {(table["collective"], table["nodes"], table["gpus_per_node"]) for table in tables}
-        tables += [_table(points, *where[1:], where[0]) for where, points in sweeps.items()
+        tables += [_table(points, *where[1:], where[0],
+                          (in_steps or {}).get((where[0], where[1] * where[2]), (1.0, 0.0, 0)))
+                   for where, points in sweeps.items()
                    if isinstance(where, tuple) and where not in shapes]
         if job.backend != "nccl":  # whose rings they are
             for table in tables:
@@ -1897,7 +1961,7 @@ def _scenario(job, seen, name, batch):
     measured = {"strategy": strategy["name"], "step_time_s": _round(seen.median("plain", "step")),
                 "source": f"median of {len(seen.runs['plain'])} steps of the job itself, half of "
                           f"them within {100 * seen.spread('plain'):.1f} %"}
-    cluster = _cluster(job, seen.hosts, seen.sweeps)
+    cluster = _cluster(job, seen.hosts, seen.sweeps, seen.in_steps)
     device = cluster["device"]
     if seen.overhead() > 0 and not _broadcasts(job):
         device["data_parallel_overhead_us"] = _round(seen.overhead() * 1e6)
@@ -1972,10 +2036,20 @@ _GROUP_CALLS = {
 
 
 class _Sent:
-    """A collective of a step: kind, elements of the whole payload, bytes of an element, ranks."""
+    """A collective of a step: kind, elements of the whole payload, bytes of an element, ranks, and
+    when it began and was over, if a processor carried it out."""
 
     def __init__(self, kind, elements, width, ranks):
         self.kind, self.elements, self.width, self.ranks = kind, elements, width, ranks
+        self.begin = self.end = None
+
+    def watch(self, begin, work):
+        def over(_):
+            self.end = time.perf_counter()
+        self.begin = begin
+        with contextlib.suppress(RuntimeError):  # a backend without futures
+            work.get_future().add_done_callback(over)
+        return work
 
 
 class _Answered:
@@ -2042,12 +2116,14 @@ class _Collectives:
                 return original(group, first, *others, **options)
             inputs = others[0] if form != "in place" else first
             elements = max(sum(t.numel() for t in _flat(side)) for side in (first, inputs))
+            sent = _Sent(kind, elements, _flat(first)[0].element_size(), group.size())
             if self.job.watch and self.job.watch.step:
-                self.job.watch.step.sent.append(
-                    _Sent(kind, elements, _flat(first)[0].element_size(), group.size()))
+                self.job.watch.step.sent.append(sent)
             # Of one number ranks make decisions, and wait for each other.
             if not self.answered or elements <= 1:
-                return original(group, first, *others, **options)
+                begin = time.perf_counter()
+                work = original(group, first, *others, **options)
+                return work if self.job.on_gpu or self.answered else sent.watch(begin, work)
             if form != "in place":
                 self._answer(group, kind, form, first, inputs)
             return _Answered(_flat(first))
@@ -2186,6 +2262,11 @@ class _ShardedJob(_Job):
     def bucket_bytes(self):
         return [max(sum(4 * self.gradients[name].numel() for name in unit)
                     for unit in self.units)]
+
+    def widest(self):
+        """Or DistributedDataParallel's bucket: another setting may send as much."""
+        whole = sum(4 * gradient.numel() for gradient in self.gradients.values())
+        return max(*self.bucket_bytes(), min(whole, _DDP_BUCKET))
 
 
 def _entering(watch, names):

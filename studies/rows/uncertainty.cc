@@ -690,7 +690,9 @@ Interval Uncertainties::framework_share(const Strategy& strategy, Seconds step) 
   if (fit_errors_.framework) spread = *fit_errors_.framework;
   const bool unknown = spread == 0 && !fit_errors_.framework;
   if (!unknown) return {-kHeldDeviations * spread, kHeldDeviations * spread};
-  return {0, std::max(kHeldDeviations * kFrameworkUnknown, host_share(strategy))};
+  // Ranks of Gloo compute on the host: no kernel waits for it.
+  const bool waits = scenario_.cluster.library != Library::kGloo;
+  return {0, std::max(kHeldDeviations * kFrameworkUnknown, waits ? host_share(strategy) : 0)};
 }
 
 // Returns the root mean square deviation of steps from this one if flows are hashed by other seeds.

@@ -422,6 +422,21 @@ TEST(Uncertainty, RowsCarryTheirIntervals) {
   }
 }
 
+// Hooks of sharded jobs hold kernels up; ranks of Gloo compute on the host, which has none.
+TEST(Uncertainty, OnlyKernelsWaitForTheHostsHooks) {
+  for (const char* dialect : {"fsdp", "deepspeed"}) {
+    const auto slower_end = [&](const std::string& library) {
+      Scenario scenario = scenario_over(10, R"(, "library": ")" + library + '"');
+      Strategy strategy = scenario.strategies.front();
+      strategy.dialect = dialect;
+      strategy.exchange = Strategy::Exchange::kShardedUpdate;
+      return slower(scenario, strategy, Uncertainty::kFramework);
+    };
+    EXPECT_GT(slower_end("nccl"), 4 * slower_end("gloo")) << dialect;
+    EXPECT_GT(slower_end("gloo"), 0) << dialect;
+  }
+}
+
 // What a profiler saw the copies wait for the host may be no more than their kernels.
 TEST(Uncertainty, ProfiledCopiesMayTakeNoMoreThanTheirKernels) {
   Scenario scenario = scenario_over(1000);

@@ -875,6 +875,24 @@ def what_exchanges_take(folder):
     assert recorder._rising([5, 4, 3]) == [4, 4, 4]
     assert recorder._rising([1, 2, 9, 3, 3]) == [1, 2, 5, 5, 5]
     assert recorder._rising([1, 1, 2]) == [1, 1, 2]
+    # Collectives of steps count where steps had as many bytes.
+    def step(seconds):
+        sent = [recorder._Sent("all_gather", count, 4, 2) for count in (3000, 3000, 1)]
+        for at, one in enumerate(sent[:2]):  # both asked for at once
+            one.begin, one.end = 5.0, 5.0 + (at + 1) * seconds
+        return {"sent": sent}
+    job = types.SimpleNamespace(is_ddp=False, on_gpu=False, ranks=2, mean=list)
+    points = [(8000, 0.1), (16000, 0.2), (64000, 0.6)]
+    assert math.isclose(recorder._time_of(points, 12000), 0.15)
+    assert math.isclose(recorder._time_of(points, 128000), 1.2)
+    seen = types.SimpleNamespace(runs={"exchanged": [step(0.18), step(0.24)]})
+    sweeps = {"world": points, ("all_gather", 1, 2): points}
+    (key, (times, apart, largest)), = recorder._in_steps(job, seen, sweeps).items()
+    assert (key, largest) == (("all_gather", 2), 12000) and math.isclose(times, 1.4)
+    assert math.isclose(apart, 0.2 / 1.4)
+    table = recorder._table(points, 1, 2, "all_gather", (times, apart, largest))
+    assert [line["latency_us"] for line in table["lines"]] == [140000, 200000, 0]
+    assert table["spreads"][-1]["percent"] > 100 * apart
     # A third that waits counts; one in fifty does not.
     assert recorder._mean([1.0]) == 1
     assert recorder._mean([1.0] * 49 + [1000]) == 1
