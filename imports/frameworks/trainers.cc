@@ -115,6 +115,11 @@ Json lightning_fsdp(const LightningStrategy& strategy, const Products& products,
     config["device_mesh"] = strategy.arguments["device_mesh"];
   }
   const bool layers = has_value(strategy.arguments, "auto_wrap_policy");
+  if (sharding.starts_with("HYBRID") && !layers && !config.contains("device_mesh") &&
+      !has_value(strategy.arguments, "process_group")) {
+    fail(file, "trainer.strategy.sharding_strategy",
+         sharding + " needs auto_wrap_policy, process_group or device_mesh: Lightning refuses it");
+  }
   config["units"] = layers ? Json("layers") : Json::array();
   if (!layers) {
     settings.assumed.emplace_back("the model as one unit of FSDP, as no auto_wrap_policy is given");

@@ -23,6 +23,7 @@ ENVIRONMENTS = {
         ["torch==2.6.0", "numpy==2.4.6", "setuptools", "wheel"],
         ["deepspeed==0.19.8", "--no-build-isolation"],
         ["accelerate==1.12.0", "transformers==4.57.3"],
+        ["lightning==2.6.6"],
         ["megatron-core==0.16.1", "--no-deps"],
     ],
     "torch2.15": [
@@ -39,9 +40,13 @@ PYTHONS = {"torch2.15": ("python3.12", "python3.13", "python3.14")}
 # Script, the environment that runs it, the file that it is given, and the facts that it writes.
 SCRIPTS = [
     ("torch_ddp.py", "torch2.6", "torch2.6_ddp.json", ["torch2.6_ddp.json"]),
+    ("torch_ddp_compiled.py", "torch2.6", "torch2.6_ddp_compiled.json",
+     ["torch2.6_ddp_compiled.json"]),
     ("torch_fsdp.py", "torch2.6", "torch2.6_fsdp.json",
      ["torch2.6_fsdp1.json", "torch2.6_fsdp2.json"]),
     ("torch_ddp.py", "torch2.15", "torch2.15_ddp.json", ["torch2.15_ddp.json"]),
+    ("torch_ddp_compiled.py", "torch2.15", "torch2.15_ddp_compiled.json",
+     ["torch2.15_ddp_compiled.json"]),
     ("torch_fsdp.py", "torch2.15", "torch2.15_fsdp.json",
      ["torch2.15_fsdp1.json", "torch2.15_fsdp2.json"]),
     ("torchft_diloco.py", "torch2.15", "torchft0.2_diloco.json", ["torchft0.2_diloco.json"]),
@@ -57,6 +62,8 @@ SCRIPTS = [
      ["transformers4.57_models.json"]),
     ("hugging_face.py", "torch2.6", "transformers4.57_hugging_face.json",
      ["transformers4.57_hugging_face.json"]),
+    ("lightning_trainer.py", "torch2.6", "lightning2.6_trainer.json",
+     ["lightning2.6_trainer.json"]),
     ("megatron_arguments.py", "torch2.15", "megatron_core0.19_arguments.json",
      ["megatron_core0.19_arguments.json"]),
     ("keys.py", "torch2.6", "keys", ["torch.json", "deepspeed.json", "transformers.json",
