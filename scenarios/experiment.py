@@ -39,7 +39,7 @@ def syncline(*arguments, environment=None, captured=True):
     return done.stdout
 
 
-def in_lab(options, ranks, rate, script, *arguments):
+def in_lab(options, ranks, rate, script, *arguments, python=PYTHON):
     """Runs a script of ranks behind links of that rate ("50mbit", "50mbit-50ms": with that latency);
     what a job imports is in options.folder."""
     rate, _, latency = rate.partition("-")
@@ -48,7 +48,7 @@ def in_lab(options, ranks, rate, script, *arguments):
                        PYTHONDONTWRITEBYTECODE="1", SYNCLINE=SYNCLINE, OMP_NUM_THREADS="1",
                        OPENBLAS_NUM_THREADS="1", **HELD_MEMORY)
     syncline("lab", "--ranks", ranks, "--rate", rate, "--latency", latency.removesuffix("ms") or 0,
-             "--", PYTHON, script, *arguments,
+             "--", python, script, *arguments,
              environment=environment, captured=False)
 
 
@@ -82,8 +82,8 @@ class Experiment:
         self.folder = options.folder / folder
         self.folder.mkdir(parents=True, exist_ok=True)
 
-    def in_lab(self, rate, *arguments):
-        in_lab(self.options, self.ranks, rate, self.script, *arguments)
+    def in_lab(self, rate, *arguments, python=PYTHON):
+        in_lab(self.options, self.ranks, rate, self.script, *arguments, python=python)
 
     def recording(self, *name):
         return Recording(self.folder, ".".join(map(str, name)))

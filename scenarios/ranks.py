@@ -33,6 +33,20 @@ def convnet():
     return nn.Sequential(*layers)
 
 
+class Encoder(nn.Module):
+    """Four layers of a Transformer over token embeddings, the mean of which is classified."""
+
+    def __init__(self, words=2000, width=256):
+        super().__init__()
+        self.embedding = nn.Embedding(words, width)
+        layer = nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.1, batch_first=True)
+        self.layers = nn.TransformerEncoder(layer, 4)
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, words):
+        return self.head(self.layers(self.embedding(words)).mean(1))
+
+
 class Job:
     """A module that is trained."""
 

@@ -11,7 +11,6 @@ import time
 
 import torch
 import torch.distributed as dist
-from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
@@ -19,20 +18,6 @@ import ranks
 
 GROUP = 4  # steps that are measured in a row: LocalSGD's period
 LOOKS = 12  # ahead of a visit, a quarter of a second each
-
-
-class Encoder(nn.Module):
-    """Four layers of a Transformer over token embeddings, the mean of which is classified."""
-
-    def __init__(self, words=2000, width=256):
-        super().__init__()
-        self.embedding = nn.Embedding(words, width)
-        layer = nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.1, batch_first=True)
-        self.layers = nn.TransformerEncoder(layer, 4)
-        self.head = nn.Linear(width, 10)
-
-    def forward(self, words):
-        return self.head(self.layers(self.embedding(words)).mean(1))
 
 
 def resnet18():
@@ -44,7 +29,7 @@ def resnet18():
 # 1 Gbit/s on one thread of a processor.
 JOBS = {"mlp": lambda: (ranks.mlp(512, 1024, 3), torch.randn(64, 512)),
         "convnet": lambda: (ranks.convnet(), torch.randn(32, 3, 32, 32)),
-        "transformer": lambda: (Encoder(), torch.randint(2000, (2, 32))),
+        "transformer": lambda: (ranks.Encoder(), torch.randint(2000, (2, 32))),
         "resnet18": resnet18}
 
 
