@@ -231,6 +231,8 @@ Wrapped wrapped(const Sections& toml, std::vector<std::string>& assumed) {
     assumed.emplace_back("torchtitan 0.2 or later, which wraps embedding, norm and head apart");
   }
   if (known && known->tied) {
+    assumed.emplace_back(
+        "a tied embedding gathered once; torchtitan 0.2 gathers it for itself and for the head");
     return {{{"model.embed_tokens", "model.norm"}, "model.layers.*"}, {"model.norm"}, false};
   }
   return {
@@ -248,7 +250,16 @@ Json strategy_of(const Sections& toml, const Json& parallel, std::vector<std::st
   std::vector<Place> sharded = degree("data_parallel_shard_degree");
   sharded.push_back({"training", "data_parallel_degree"});  // in 2024
   const std::int64_t shards = toml.size(sharded, -1, -1);
-  if (shards == 1 && replicas > 1) {
+  const std::int64_t context = parallel.value("context", std::int64_t{1});
+  // Shards are those of the data and of the sequence together.
+  if (shards == 1 && context == 1 && replicas > 1) {
+    const bool alone = !parallel.contains("tensor") && !parallel.contains("pipeline");
+    if (!alone &&
+        toml.word({{"model", "name"}}, "llama3") == "llama3") {  // only there it is checked
+      toml.fail(*toml.find(degree("data_parallel_replicate_degree")),
+                "replicas without shards next to tensor or pipeline parallelism, which torchtitan "
+                "refuses: DDP has not supported > 1D parallelism");
+    }
     return {{"dialect", "pytorch"}, {"config", {{"bucket_cap_mb", 100}}}};
   }
   const bool again =
@@ -259,7 +270,6 @@ Json strategy_of(const Sections& toml, const Json& parallel, std::vector<std::st
   if (again && reshard == "default" && !own.kept.empty()) {
     config["not_resharded"] = std::move(own.kept);
   }
-  const std::int64_t context = parallel.value("context", std::int64_t{1});
   if (shards > 0 || replicas > 1) {
     const std::int64_t group = shards > 0 ? shards * context : -1;  // -1: all others
     config["mesh"] = replicas > 1 ? Json{replicas, group} : Json{group};
