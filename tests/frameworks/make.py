@@ -34,12 +34,16 @@ ENVIRONMENTS = {
     ],
     "paddle3.3": [["paddlepaddle==3.3.1", "setuptools"]],
     "mindspore2.10": [["mindspore==2.10.0", "setuptools"]],
+    "debian12": None,  # the system's own python3-torch
     "plain": [],  # asks pip for the texts of other packages
 }
+SYSTEM = "/usr/bin/python3"
 # Those that ask for a newer Python than Debian 12's.
-PYTHONS = {"torch2.15": ("python3.12", "python3.13", "python3.14")}
+PYTHONS = {"torch2.15": ("python3.12", "python3.13", "python3.14"),
+           "debian12": ("python3-torch 1.13",)}
 # Script, the environment that runs it, the file that it is given, and the facts that it writes.
 SCRIPTS = [
+    ("torch_ddp.py", "debian12", "torch1.13_ddp.json", ["torch1.13_ddp.json"]),
     ("torch_ddp.py", "torch2.6", "torch2.6_ddp.json", ["torch2.6_ddp.json"]),
     ("torch_ddp_compiled.py", "torch2.6", "torch2.6_ddp_compiled.json",
      ["torch2.6_ddp_compiled.json"]),
@@ -77,9 +81,9 @@ SCRIPTS = [
 ]
 
 
-def runs(python):
+def runs(python, script=""):
     """Whether it starts: a stand-in of a version manager is found, and refuses."""
-    return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
+    return subprocess.run([python, "-c", script], capture_output=True, check=False).returncode == 0
 
 
 def newer_python(names):
@@ -91,6 +95,9 @@ def newer_python(names):
 
 def environment(root, name):
     """The environment's Python, with all that it takes installed."""
+    if ENVIRONMENTS[name] is None:
+        asks = "import torch, sys; sys.exit(not torch.__version__.startswith('1.13'))"
+        return SYSTEM if runs(SYSTEM, asks) else None
     folder = root / name
     python = folder / "bin" / "python3"
     done = folder / "installed.json"

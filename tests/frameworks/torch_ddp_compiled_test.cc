@@ -1,5 +1,5 @@
-// The pieces into which torch.compile cuts a model of DistributedDataParallel, as DDPOptimizer itself
-// made them, on random models.
+// The pieces into which torch.compile cuts a model of DistributedDataParallel, as DDPOptimizer
+// itself made them, on random models.
 
 #include <gtest/gtest.h>
 
