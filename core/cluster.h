@@ -89,10 +89,12 @@ struct Device {
   // Elements per second of a sparse codec's search for the largest ones, its residual included; 0:
   // by its memory traffic.
   double select = 0;
-  Seconds selection = 0;   // fixed time of that search, in addition
-  Seconds launch = 0;      // one kernel launch
-  Seconds kernel_gap = 0;  // minimum between two kernels on a stream
-  Seconds host_sync = 0;   // the host waits for a stream
+  Seconds selection = 0;         // fixed time of that search, in addition
+  Seconds launch = 0;            // one kernel launch
+  Seconds kernel_gap = 0;        // minimum between two kernels on a stream
+  Seconds host_sync = 0;         // the host waits for a stream
+  BytesPerSecond host_link = 0;  // of its own link to the host's memory; 0: core/job/overlap.h's
+  Seconds host_update = 0;       // of one parameter, by all processors of a node; 0: likewise
   // Cost of parallel training to a rank in addition to its collectives, from two ranks on.
   // Published tables show a loss from one GPU to a node of eight. It hardly grows with further
   // nodes, so the wire is not its cause. Both are 0 unless measured or fitted. Per step, for any

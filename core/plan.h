@@ -129,6 +129,7 @@ struct Plan {
   int passes = 1;                  // micro-batches of a step between two waits for other ranks
   double compute_slowdown = 1;     // computation time / the workload's computation time
   bool updates_by_bucket = false;  // false: all parameters once the last bucket has arrived
+  bool updates_on_host = false;    // by the host's processors (core/plan/offload.h)
   int replicas = 1;                // copies of the parameters that averaging sums
   Outer outer;                     // use of the sum
   std::vector<Bucket> buckets;

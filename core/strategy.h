@@ -286,6 +286,10 @@ struct Strategy {
   // kAfterAll: one optimiser step once every collective is done. kPerBucket: each bucket's
   // parameters are updated when its collective is done, in order, after the backward pass.
   enum class Update { kAfterAll, kPerBucket } update = Update::kAfterAll;
+  // Contents of the host's memory (core/plan/offload.h). kOptimizer: the optimizer's states, which
+  // the host's processors update (ZeRO-Offload). kParameters: parameters between the passes. kAll:
+  // both.
+  enum class Offload { kNone, kOptimizer, kParameters, kAll } offload = Offload::kNone;
   FrameworkTraits traits;
 };
 
@@ -301,6 +305,18 @@ inline int shard_ranks(const Strategy& strategy, int ranks) {
   const bool groups = strategy.exchange != Strategy::Exchange::kShardedUpdate &&
                       strategy.hierarchy.form == Hierarchy::Form::kSharded;
   return groups ? strategy.hierarchy.group_size : ranks;
+}
+
+// True if the host's processors update, in its memory.
+inline bool states_on_host(const Strategy& strategy) {
+  return strategy.offload == Strategy::Offload::kOptimizer ||
+         strategy.offload == Strategy::Offload::kAll;
+}
+
+// True if the host's memory holds the parameters between the passes.
+inline bool parameters_on_host(const Strategy& strategy) {
+  return strategy.offload == Strategy::Offload::kParameters ||
+         strategy.offload == Strategy::Offload::kAll;
 }
 
 // True if each rank updates a shard of the parameters, which are then all-gathered.

@@ -17,6 +17,7 @@
 #include "imports/format.h"
 #include "imports/frameworks/settings.h"
 #include "imports/models/families.h"
+#include "imports/nccl_variables.h"
 #include "studies/rows/fitting.h"
 #include "studies/study/study_calibration.h"
 
@@ -475,10 +476,10 @@ Json strategies_of(const std::optional<Settings>& settings, const Json& workload
   if (settings) {
     Json own = {{"name", kConfigured}};
     own.update(settings->strategy);
-    Json& config = own["config"];
-    if (own["dialect"] == "deepspeed") add_samples(workload, config);
+    const std::string dialect = own.value("dialect", "");
+    if (dialect == "deepspeed") add_samples(workload, own["config"]);
     list.push_back(std::move(own));
-    if (settings->strategy["dialect"] != "megatron") return list;
+    if (dialect != "megatron") return list;
   }
   const Json overlapped = {{"use-distributed-optimizer", true},
                            {"overlap-grad-reduce", true},
@@ -622,7 +623,7 @@ void take_named_file(const std::optional<Settings>& settings, InitOptions& optio
 
 // Fills in DeepSpeed's sizes that are "auto", by the width of the model.
 void fill_auto_sizes(const Json& workload, Settings& settings, std::vector<std::string>& assumed) {
-  if (settings.strategy["dialect"] != "deepspeed") return;
+  if (settings.strategy.value("dialect", "") != "deepspeed") return;
   std::vector<std::string> filled;
   frameworks::fill_auto_sizes(hidden_of(workload), settings.strategy["config"], filled);
   assumed.insert(assumed.end(), filled.begin(), filled.end());
@@ -890,6 +891,12 @@ Begun init_scenario(const InitOptions& asked) {
   Json strategies = strategies_asked(with_facts, settings, device, begun.scenario);
   begun.scenario["baseline"] = strategies[0]["name"];
   begun.scenario["strategies"] = std::move(strategies);
+  if (settings && !machines.measured.is_object()) {
+    for (const std::string& said : take_nccl_variables(settings->nccl, node, begun.scenario)) {
+      begun.scenario["notes"].push_back("assumed: " + said);
+      begun.assumed.push_back(said);
+    }
+  }
   if (!machines.undecided.empty()) {
     begun.assumed.insert(begun.assumed.begin(), machines.undecided);
   }

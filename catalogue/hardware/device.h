@@ -98,6 +98,8 @@ constexpr KnownPort pcie(double gigabytes_per_second) {
 // measured on 2 RTX 3090 (huggingface/transformers issue 9371, NCCL_P2P_DISABLE=1).
 inline constexpr KnownPort kHostMemory = {1, 31.5e9, 5 * kMicrosecond, Fabric::kUnknown,
                                           5.5 / 31.5};
+// Share of a slot's rate that copies from pinned memory reach, by judgement.
+inline constexpr double kReachedHostLink = 0.8;
 // Returns the x16 slot of a card of that generation.
 KnownPort pcie_of(int compute_capability);
 

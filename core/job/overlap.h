@@ -31,4 +31,27 @@ inline OverlapPrior overlap_believed(const Cluster& cluster) {
   return {overlap, 1 / most, most};
 }
 
+// Figures of an update on the host (core/plan/offload.h).
+
+// Time of a node's processors per parameter, without a measurement: the geometric mean of published
+// times. DeepSpeed's CPU-Adam takes 0.22 s per 1e9 parameters with all 48 cores of a DGX-2 (Ren et
+// al., arXiv:2101.06840, table 4; torch's Adam there 1.39 s). LLaMA 7B on 8 A800 with two Xeon 8358
+// takes 2.5 to 3 s per 1e9 more with the offload than without it (chenyaofo's table of ZeRO stages,
+// gist d4cd6a20, 2024): each rank of a launch has one thread by default.
+inline constexpr Seconds kHostUpdateLeast = 0.22e-9;
+inline constexpr Seconds kHostUpdateMost = 3e-9;
+inline constexpr Seconds kHostUpdate = 0.81e-9;
+
+// Rate of a device's link to its host's memory without a figure: PCIe 4.0 with 16 lanes, four
+// fifths of 31.5 GB/s.
+inline constexpr BytesPerSecond kHostLink = 25e9;
+
+// Returns the figures of a device, or the assumed ones.
+inline Seconds host_update(const Device& device) {
+  return device.host_update > 0 ? device.host_update : kHostUpdate;
+}
+inline BytesPerSecond host_link(const Device& device) {
+  return device.host_link > 0 ? device.host_link : kHostLink;
+}
+
 }  // namespace syncline

@@ -13,6 +13,7 @@
 #include "core/compress/dgc.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/local_plan.h"
+#include "core/plan/offload.h"
 #include "core/plan/pipeline.h"
 #include "core/plan/route.h"
 #include "core/plan/step_plan.h"
@@ -149,6 +150,13 @@ Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy&
     alike.local_sgd.periods.clear();
     Plan plan = make_plan(scale_computation(workload, stretch), even, alike, point);
     plan.compute_slowdown = stretch;
+    return plan;
+  }
+  if (const auto offloaded = with_offload(workload, cluster, strategy)) {
+    Strategy own = strategy;
+    own.offload = Strategy::Offload::kNone;
+    Plan plan = make_plan(*offloaded, cluster, own, point);
+    plan.updates_on_host = states_on_host(strategy);
     return plan;
   }
   Plan plan = plan_of(workload, cluster, strategy, point);

@@ -176,6 +176,7 @@ struct Zero {
   std::int64_t secondary = 1;  // ranks of hpZ's second partition; 1: none
   std::int64_t shards = 0;     // ranks of a MiCS group; 0: no such groups
   bool many_ranks = true;      // a bucket of several ranks' gradients is all-reduced as one
+  Strategy::Offload offload = Strategy::Offload::kNone;
 };
 
 // Reads a number of ranks that divides the cluster evenly. Null is the default.
@@ -205,28 +206,50 @@ void read_groups(Reader& reader, Zero& zero, const Cluster& cluster) {
   zero.shards = std::max<std::int64_t>(0, shards);
 }
 
-constexpr const char* kOffloaded =
-    "is not modelled yet: updates would run on the host; without it (\"device\": \"none\") the "
-    "rest is "
-    "predicted, with its states on the GPU";
+// Returns true if states or parameters go to the host's memory, by today's key or those of 2021.
+bool goes_to_host(Reader& reader, const char* key, std::initializer_list<const char*> older) {
+  bool goes = false;
+  for (const char* old : older) goes |= boolean_or_auto(reader, old, false);
+  const Json* value = reader.find(key);
+  if (value == nullptr || value->is_null()) return goes;
+  Reader section = reader.object(key);
+  const std::string device = section.word_or("device", "none", {"none", "cpu", "nvme", "auto"});
+  if (device == "nvme") {
+    section.fail("device",
+                 "nvme is not modelled yet: with \"cpu\" the rest is predicted, without the disk's "
+                 "time");
+  }
+  return goes || device == "cpu";
+}
+
+// Reads what the host's memory holds.
+void read_offload(Reader& reader, Zero& zero, std::vector<std::string>& notes) {
+  const bool states = goes_to_host(reader, "offload_optimizer", {"cpu_offload"});
+  const bool parameters =
+      goes_to_host(reader, "offload_param", {"cpu_offload_param", "cpu_offload_params"});
+  const Json* section = reader.find("offload_optimizer");
+  const Json ratio =
+      section != nullptr && section->is_object() ? section->value("ratio", Json(1)) : Json(1);
+  note(notes,
+       {{states && zero.stage == 0, "offload_optimizer has no effect at stage 0"},
+        {states && ratio.is_number() && ratio < 1,
+         "all states are on the host, whatever offload_optimizer.ratio leaves on the device"},
+        {parameters && zero.stage < 3, "offload_param has no effect below stage 3"}});
+  using Offload = Strategy::Offload;
+  const bool shards = parameters && zero.stage == 3;
+  if (states && zero.stage > 0) {
+    zero.offload = shards ? Offload::kAll : Offload::kOptimizer;
+  } else if (shards) {
+    zero.offload = Offload::kParameters;
+  }
+}
 
 Zero read_zero(Reader& config, const Cluster& cluster, std::vector<std::string>& notes) {
   Zero zero;
   if (!config.has("zero_optimization")) return zero;
   Reader reader = config.object("zero_optimization");
   zero.stage = reader.integer_or("stage", 0, 0, 3);
-  // As it was written until 2021, and still is read.
-  for (const char* key : {"cpu_offload", "cpu_offload_param", "cpu_offload_params"}) {
-    if (boolean_or_auto(reader, key, false)) {
-      reader.fail(key, kOffloaded);
-    }
-  }
-  for (const char* key : {"offload_optimizer", "offload_param"}) {
-    if (!reader.has(key)) continue;
-    if (reader.object(key).word_or("device", "none", {"none", "cpu", "nvme"}) != "none") {
-      reader.fail(key, kOffloaded);
-    }
-  }
+  read_offload(reader, zero, notes);
   zero.bucket_given = reader.has("reduce_bucket_size");
   zero.bucket = elements_or(reader, "reduce_bucket_size", kDefaultBucket);
   zero.gather_given = reader.has("allgather_bucket_size");
@@ -491,6 +514,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (zero.bucket_given && zero.stage > 0) {
     suspect_elements("reduce_bucket_size", zero.bucket, workload, strategy);
   }
+  strategy.offload = zero.offload;
   if (zero.stage == 0) {
     apply_stage_0(zero, workload, reading);
   } else if (zero.stage == 3) {
@@ -584,6 +608,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
     zero["use_multi_rank_bucket_allreduce"] = false;
   }
   if (!strategy.bucket_copies) zero["contiguous_gradients"] = false;
+  if (states_on_host(strategy)) zero["offload_optimizer"] = {{"device", "cpu"}};
   // The largest bucket of several sets the size.
   const std::vector<plan::Bucket> gradients = of_gradients(buckets, workload);
   std::int64_t most = 1;
@@ -599,6 +624,8 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   if (strategy.traits.fetches.any()) {
     Json third = stage_3_of(strategy, workload);
     third["reduce_bucket_size"] = most;
+    if (zero.contains("offload_optimizer")) third["offload_optimizer"] = zero["offload_optimizer"];
+    if (parameters_on_host(strategy)) third["offload_param"] = {{"device", "cpu"}};
     if (!strategy.bucket_copies) third["contiguous_gradients"] = false;
     configs.push_back(with(third));
   }

@@ -508,6 +508,19 @@ void note_overlap(const Strategy& strategy, int shards, const Cluster& cluster,
         "asks for them a unit or two early, to save memory"}});
 }
 
+const char* offload_key(std::int64_t version) {
+  return version == 1 ? "cpu_offload" : "offload_policy";
+}
+
+// Returns true if the host's memory holds the shards: FSDP1's cpu_offload, true or with
+// offload_params, or FSDP2's CPUOffloadPolicy, by its name or its arguments.
+bool offloads(Reader& config, std::int64_t version) {
+  const Json* value = config.find(offload_key(version));
+  if (value == nullptr || value->is_null() || *value == "OffloadPolicy") return false;
+  if (value->is_object()) return version == 2 || value->value("offload_params", Json()) == true;
+  return !says_off(*value);
+}
+
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
   Reading reading;
   Strategy& strategy = reading.strategy;
@@ -515,8 +528,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   const std::string sharding = read_sharding(config, version);
   const int shards = read_shards(config, version, sharding, cluster);
   read_formats(config, version, workload, strategy);
-  refuse_unmodelled(config, {{"cpu_offload", "keeping shards on the host"},
-                             {"offload_policy", "keeping shards on the host"}});
+  if (offloads(config, version)) strategy.offload = Strategy::Offload::kAll;
   read_reshard(config, version, sharding, shards, strategy);
   if (version == 1 && config.has("not_resharded")) {
     config.fail("not_resharded", "is FSDP2's: FSDP1 has one sharding_strategy for all units");
@@ -734,6 +746,8 @@ std::vector<Json> configs_of(const Json& units, const Strategy& strategy,
   if (!kept.empty()) second["not_resharded"] = kept;
   if (strategy.traits.across_last) second[kAcross] = false;
   if (hybrid) second["mesh"] = mesh;
+  const bool offloaded = strategy.offload != Strategy::Offload::kNone;
+  if (offloaded) second[offload_key(2)] = "CPUOffloadPolicy";
   std::vector<Json> configs;
   for (const Json& word : reshard_words(strategy)) {
     configs.push_back(patched_config(second, {{"reshard_after_forward", word}}));
@@ -742,6 +756,7 @@ std::vector<Json> configs_of(const Json& units, const Strategy& strategy,
   first["version"] = 1;
   if (!formats.empty()) first[formats_key(1)] = formats;
   first["sharding_strategy"] = word_of(strategy, hybrid);
+  if (offloaded) first[offload_key(1)] = true;
   if (hybrid && shards != cluster.gpus_per_node) first["device_mesh"] = mesh;
   const bool older = !sharded || (strategy.traits.buckets.pad_elements == shards && shards > 1);
   configs.insert(older ? configs.begin() : configs.end(), std::move(first));

@@ -32,6 +32,7 @@ constexpr std::int64_t kEvenBucketAlign = 65536;
 constexpr const char* kNoOverlap = "no-overlap-p2p-communication";
 constexpr const char* kPipelineInside = "use-tp-pp-dp-mapping";
 constexpr const char* kLayersFlag = "pipeline-model-parallel-layout";
+constexpr const char* kOffload = "optimizer-cpu-offload";
 
 constexpr std::array<LayoutFlag, 6> kLayout{
     {{"tensor-model-parallel-size", "tensor", &Parallel::tensor},
@@ -351,6 +352,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   strategy.traits.fp32_copies = true;
   strategy.traits.gather_bytes = read_fp8(config, sharded, workload);
   rule.fp8_apart = strategy.traits.gather_bytes == 1;
+  if (config.boolean_or(kOffload, false)) strategy.offload = Strategy::Offload::kOptimizer;
   for (const char* key : {"ddp-average-in-collective", "use-nccl-ub", "fp16",
                           "reduce-scatter-with-fp32-accumulation"}) {
     config.boolean_or(key, false);  // nothing of it is evaluated
@@ -456,6 +458,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
   add_layout(base, workload, cluster);
   if (sharded) base["use-distributed-optimizer"] = true;
+  if (strategy.offload != Strategy::Offload::kNone) base[kOffload] = true;
   add_instances(base, strategy, cluster);
   if (sharded && strategy.traits.buckets.pad_elements % kEvenBucketAlign == 0) {
     base["ddp-pad-buckets-for-high-nccl-busbw"] = true;

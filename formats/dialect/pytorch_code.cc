@@ -175,6 +175,7 @@ std::string fsdp2_code(const Json& config) {
   if (config.contains("mp_policy")) {
     arguments += ", mp_policy=" + policy_of("MixedPrecisionPolicy", config["mp_policy"]);
   }
+  if (config.contains("offload_policy")) arguments += ", offload_policy=CPUOffloadPolicy()";
   std::string text = "fsdp = dict(" + after_comma(arguments) + "); ";
   text += wrapped_units(config) + "fully_shard(model, **fsdp)";
   for (const Json& kept : config.value("not_resharded", Json::array())) {
@@ -205,6 +206,7 @@ std::string fsdp1_code(const Json& config) {
   if (config.contains("mixed_precision")) {
     text += ", mixed_precision=" + policy_of("MixedPrecision", config["mixed_precision"]);
   }
+  if (config.contains("cpu_offload")) text += ", cpu_offload=CPUOffload(offload_params=True)";
   if (config.value("use_orig_params", false)) text += ", use_orig_params=True";
   text += ")";
   if (config.value("no_sync", false))

@@ -110,6 +110,10 @@ Json known_device_json(const hardware::KnownDevice& known, bool rated) {
   device.launch = hardware::kLaunch;
   device.kernel_gap = hardware::kKernelGap;
   device.host_sync = hardware::kHostSync;
+  if (known.compute_capability > 0) {
+    device.host_link =
+        hardware::pcie_of(known.compute_capability).bandwidth * hardware::kReachedHostLink;
+  }
   return device_json(device, kDigits);
 }
 

@@ -588,6 +588,14 @@ std::vector<Knob<FrameworkTraits>> buffer_knobs() {
            "instead, unless it warms up with gradients, as DDP's hook does. Default true.")};
 }
 
+Spelling<Strategy::Offload> offloads() {
+  using Offload = Strategy::Offload;
+  return words<Offload>({{"none", Offload::kNone},
+                         {"optimizer", Offload::kOptimizer},
+                         {"parameters", Offload::kParameters},
+                         {"all", Offload::kAll}});
+}
+
 // Returns the knobs for waits of the host and of the update.
 std::vector<Knob<Strategy>> update_knobs() {
   using S = Strategy;
@@ -609,6 +617,16 @@ std::vector<Knob<Strategy>> update_knobs() {
                    {"after_all",
                     {"compute_fusion.fuse_all_optimizer_ops"},
                     "the one operator waits for every gradient"}}),
+      knob("offload", &S::offload, offloads(),
+           "Contents of the host's memory. optimizer: its states, which the host's processors "
+           "update in device.host_update_ns, with gradients and parameters over "
+           "device.host_link_gbytes_per_s (DeepSpeed's offload_optimizer). parameters: shards, "
+           "which come up for each gather (offload_param). all: both (FSDP's CPU offload). Default "
+           "none.")
+          .name_axis([](const S& s) {
+            return std::string(s.offload == S::Offload::kNone ? "all on the device"
+                                                              : "offload to the host");
+          }),
       knob("compute_fusion", &S::compute_fusion, object_of(compute_fusion_knobs()), "")
           .with(kExact)
           .name_axis(compute_fusion_words)};

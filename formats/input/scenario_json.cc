@@ -101,6 +101,8 @@ const std::vector<DeviceFigure>& device_figures() {
       {"launch_us", &Device::launch, kMicrosecond, kMax},
       {"kernel_gap_us", &Device::kernel_gap, kMicrosecond, kMax},
       {"host_sync_us", &Device::host_sync, kMicrosecond, kMax},
+      {"host_link_gbytes_per_s", &Device::host_link, kGigabytePerSecond, kMax},
+      {"host_update_ns", &Device::host_update, 1e-9, kMax},
       {"data_parallel_overhead_us", &Device::data_parallel_overhead, kMicrosecond, kMax},
       {"data_parallel_slowdown", &Device::data_parallel_slowdown, 1, 100}};
   return kFigures;

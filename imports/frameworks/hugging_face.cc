@@ -65,6 +65,11 @@ void rename_web_keys(const std::string& file, Json& all) {
 void take_other_defaults(const std::string& file, Json& all) {
   rename_web_keys(file, all);
   const Keys own{all, file};
+  // axolotl's words for recomputation with its inputs in the host's memory.
+  for (const char* word : {"offload", "offload_disk", "unsloth"}) {
+    if (lower(own.word("gradient_checkpointing")) != word) continue;
+    all["gradient_checkpointing"] = all["activation_offloading"] = true;
+  }
   const bool factory = has_value(all, "stage") && has_any(all, {"template", "cutoff_len"});
   const bool swift = has_any(all, {"tuner_type", "train_type", "sft_type"});
   const bool sharded =
@@ -172,6 +177,36 @@ std::vector<std::string> targets_of(const Keys& arguments, bool all_by_default,
   return words;
 }
 
+// Returns the key that trains a part of the model in another way than LoRA at whole modules; empty:
+// there is none. Parameters by their names are axolotl's, ms-swift's and LLaMA-Factory's.
+std::string part_of_model(const Json& all, bool lora, bool whole) {
+  constexpr std::array kParts{"unfrozen_parameters",
+                              "freeze_parameters",
+                              "freeze_parameters_ratio",
+                              "freeze_parameters_regex",
+                              "trainable_parameters",
+                              "train_mm_proj_only",
+                              "use_badam"};
+  constexpr std::array kOfAdapters{"use_dora",
+                                   "peft_use_dora",
+                                   "lora_use_dora",
+                                   "layers_to_transform",
+                                   "peft_layers_to_transform",
+                                   "lora_layers_to_transform",
+                                   "lora_on_cpu"};
+  const auto on = [&](const char* key) {
+    return has_value(all, key) && all[key] != false && all[key] != "false" && all[key] != 0;
+  };
+  for (const char* key : kParts) {
+    if (on(key)) return key;
+  }
+  if (!lora) return whole ? "" : "finetuning_type";
+  for (const char* key : kOfAdapters) {
+    if (on(key)) return key;
+  }
+  return "";
+}
+
 }  // namespace
 
 void take_adapters(const Json& all, const std::string& file, Settings& settings) {
@@ -181,18 +216,13 @@ void take_adapters(const Json& all, const std::string& file, Settings& settings)
   const bool lora = kind == "lora" || kind == "qlora" || (peft && kind.empty());
   const bool whole = kind.empty() || kind == "full";
   const int bits = bits_of(arguments);
-  std::string key;
-  for (const char* one : {"use_dora", "peft_use_dora", "lora_use_dora", "layers_to_transform",
-                          "peft_layers_to_transform", "lora_layers_to_transform", "lora_on_cpu"}) {
-    if (has_value(all, one) && all[one] != false && all[one] != "false") key = one;
+  const std::string key = part_of_model(all, lora, whole);
+  if (!key.empty()) {
+    fail(arguments.file, key,
+         "trains a part of the model in a way that is not modelled, as LoRA at whole modules is: "
+         "give the model's parameters by --tensors in place of these settings");
   }
-  if (!lora && !whole) key = "finetuning_type";
-  if (lora || !whole) {
-    if (!key.empty()) {
-      fail(arguments.file, key,
-           "trains a part of the model in a way that is not modelled, as LoRA at whole modules is: "
-           "give the model's parameters by --tensors in place of these settings");
-    }
+  if (lora) {
     const bool factory = has_any(all, {"stage", "template"});
     const bool swift = has_any(all, {"tuner_type", "train_type", "sft_type"});
     const bool axolotl = has_value(all, "base_model");
@@ -209,8 +239,9 @@ void take_adapters(const Json& all, const std::string& file, Settings& settings)
         {"trained",
          words_in(first_of(all, {"lora_modules_to_save", "modules_to_save", "additional_target"}))},
         {"bits", bits}};
-    const Json zero = section_of(settings.strategy["config"], "zero_optimization");
-    if (settings.strategy["dialect"] == "fsdp" || zero.value("stage", 0) == 3) {
+    const Json& config = section_of(settings.strategy, "config");
+    const Json& zero = section_of(config, "zero_optimization");
+    if (settings.strategy.value("dialect", "") == "fsdp" || zero.value("stage", 0) == 3) {
       fail(arguments.file, "adapters",
            "under FSDP or ZeRO stage 3, which also shard and gather what is frozen, are not "
            "modelled: DDP and stages 1 and 2 are");
@@ -378,38 +409,53 @@ std::optional<int> stage_in(const std::string& name) {
   return std::nullopt;
 }
 
-// Returns the arguments' configuration of DeepSpeed. A file that is not here is one of ms-swift's
-// own by that name (3.0, swift/llm/ds_config), of LLaMA-Factory's (0.9.3, examples/deepspeed), or
-// has the stage in its name and DeepSpeed's defaults.
+// Returns the section of a file that is not here, by its name: one of ms-swift's own (3.0,
+// swift/llm/ds_config), of LLaMA-Factory's (0.9.3, examples/deepspeed), of axolotl's (0.9,
+// deepspeed_configs), or one with the stage in its name and DeepSpeed's defaults. `whose` becomes
+// whose it is.
+Json zero_by_name(const fs::path& name, int stage, std::string& whose) {
+  const std::string own = name.filename().string();
+  const std::string number = "ds_z" + std::to_string(stage);
+  const bool swift =
+      own.starts_with("zero") ? name.extension().empty() : own.starts_with("default-zero");
+  const bool factory = own == number + "_config.json" || own == number + "_offload_config.json";
+  const bool axolotl =
+      name.parent_path().filename() == "deepspeed_configs" && own.starts_with("zero");
+  whose = swift     ? "ms-swift"
+          : factory ? "LLaMA-Factory"
+          : axolotl ? "axolotl"
+                    : "DeepSpeed by default";
+  Json zero{{"stage", stage}};
+  if (swift || factory || axolotl) zero["overlap_comm"] = !factory;
+  if (swift && stage < 3) zero["reduce_bucket_size"] = zero["allgather_bucket_size"] = 200000000;
+  const bool offload = own.find("offload") != own.npos;
+  const bool shards_alone = own.find("offload_param") != own.npos || (swift && stage == 3);
+  if ((offload && !shards_alone) || (axolotl && own == "zero2.json")) {
+    zero["offload_optimizer"] = {{"device", "cpu"}};
+  }
+  if (stage < 3) return zero;
+  if (offload) zero["offload_param"] = {{"device", "cpu"}};
+  if (axolotl) zero["max_live_parameters"] = zero["max_reuse_distance"] = 0;
+  for (const char* key : {"reduce_bucket_size", "stage3_prefetch_bucket_size",
+                          "stage3_param_persistence_threshold"}) {
+    zero[key] = "auto";
+  }
+  return zero;
+}
+
+// Returns the arguments' configuration of DeepSpeed: a file's, or what its name says.
 Json zero_config(const Json& value, const std::string& file, std::vector<std::string>& assumed) {
   const std::string name = value.is_string() ? value.get<std::string>() : "";
-  const std::string own = fs::path(name).filename().string();
-  const std::optional<int> stage = stage_in(own);
+  const std::optional<int> stage = stage_in(fs::path(name).filename().string());
   if (name.empty() || is_file_near(name, file) || !stage) {
     return content_of(value, "deepspeed", file);
   }
-  if (name.find("offload") != name.npos) {
-    fail(file, "deepspeed",
-         "names '" + shorten_text(visible(name), 120) +
-             "', which is not here: updates on the host (offload) are not modelled");
-  }
-  const bool swift =
-      own.starts_with("zero") ? fs::path(own).extension().empty() : own.starts_with("default-zero");
-  const bool factory = own == "ds_z" + std::to_string(*stage) + "_config.json";
-  const char* whose = swift ? "ms-swift" : factory ? "LLaMA-Factory" : "DeepSpeed by default";
+  std::string whose;
+  Json zero = zero_by_name(name, *stage, whose);
   assumed.push_back("ZeRO stage " + std::to_string(*stage) + " as " + whose +
                     " has it, formats as the Trainer's, by the name '" +
                     shorten_text(visible(name), 80) + "' of a file that is not here: put it " +
                     "next to the settings to have it read");
-  Json zero{{"stage", *stage}};
-  if (swift || factory) zero["overlap_comm"] = swift;
-  if (swift && *stage < 3) zero["reduce_bucket_size"] = zero["allgather_bucket_size"] = 200000000;
-  if (*stage == 3) {
-    for (const char* key : {"reduce_bucket_size", "stage3_prefetch_bucket_size",
-                            "stage3_param_persistence_threshold"}) {
-      zero[key] = "auto";
-    }
-  }
   return {{"zero_optimization", std::move(zero)},
           {"bf16", {{"enabled", "auto"}}},
           {"fp16", {{"enabled", "auto"}}}};
@@ -442,6 +488,7 @@ struct Sharding {
   Json config = Json::object();  // fsdp_config's keys without their prefix
   std::string word;              // the Trainer's option, if it names a strategy
   bool wraps = false;            // the Trainer's auto_wrap
+  bool offloads = false;         // the Trainer's offload
   bool trainer = false;          // said by the Trainer's `fsdp`
 };
 
@@ -470,7 +517,7 @@ Sharding sharding_of_trainer(const Keys& arguments) {
     } else if (lower(one) == "auto_wrap") {
       sharding.wraps = true;
     } else if (lower(one) == "offload") {
-      fail(arguments.file, "fsdp", "offload, keeping shards on the host, is not modelled yet");
+      sharding.offloads = true;
     } else if (lower(one) != "true") {
       fail(arguments.file, "fsdp",
            "found '" + shorten_text(visible(one), 60) +
@@ -507,11 +554,11 @@ Json units_of(const Sharding& sharding, const Keys& config, std::vector<std::str
 Json strategy_of(const Sharding& sharding, const Precision& precision, const std::string& file,
                  Settings& settings) {
   const Keys config{sharding.config, file};
-  if (config.on("offload_params") || config.on("cpu_offload")) {
-    fail(file, "fsdp_offload_params", "keeping shards on the host is not modelled yet");
-  }
   const std::int64_t version = config.size("version", 1);
   Json own{{"version", version}, {"no_sync", true}};
+  if (sharding.offloads || config.on("offload_params") || config.on("cpu_offload")) {
+    own[version == 1 ? "cpu_offload" : "offload_policy"] = true;
+  }
   own["units"] = units_of(sharding, config, settings.assumed);
   if (precision.mixed) {
     const char* format = precision.dtype == "fp16" ? "float16" : "bfloat16";
@@ -654,9 +701,16 @@ void name_left_out(const Keys& arguments, const Keys& launch, std::vector<std::s
     add(dialect::list_ignored_keys(without_prefix(section_of(launch.all, section), prefix),
                                    dialect::key_list("accelerate." + std::string(section))));
   }
-  for (const char* key : {"enable_liger_kernel", "use_unsloth", "packing", "num_generations"}) {
-    if (has_value(arguments.all, key) && arguments.all[key] != false) add(key);
-  }
+  const auto add_if_on = [&](std::initializer_list<const char*> keys, auto to) {
+    for (const char* key : keys) {
+      if (has_value(arguments.all, key) && arguments.all[key] != false) to(key);
+    }
+  };
+  add_if_on({"enable_liger_kernel", "use_unsloth", "packing", "num_generations"}, add);
+  add_if_on({"activation_offloading", "layer_offloading", "use_unsloth_gc"}, [&](const char* key) {
+    assumed.push_back("activations kept on the GPU, where " + std::string(key) +
+                      " has them on the host");
+  });
   if (!left.empty()) {
     assumed.push_back("nothing gained or lost by what is left out: " + left);
   }
@@ -683,9 +737,11 @@ void name_own_flags(const Keys& arguments, Settings& settings) {
     if (adapter && !refused && !settings.adapters.is_object()) {
       adapters += (adapters.empty() ? "" : ", ") + shorten_text(visible(key), 60);
     }
-    for (const char* cut : {"pipe_parallel_size", "pipeline_parallel_size", "pp_size",
-                            "model_parallel_size", "tensor_parallel_size", "tp_size"}) {
-      if (name == cut) cuts += (cuts.empty() ? "" : ", ") + name + " " + value.dump();
+    const bool whole = value == 1 || value == "1";
+    for (const char* cut :
+         {"pipe_parallel_size", "pipeline_parallel_size", "pp_size", "pp", "model_parallel_size",
+          "tensor_parallel_size", "tp_size", "tp", "context_parallel_size", "cp_size", "cp"}) {
+      if (name == cut && !whole) cuts += (cuts.empty() ? "" : ", ") + name + " " + value.dump();
     }
   }
   if (!adapters.empty()) {

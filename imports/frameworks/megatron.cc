@@ -30,7 +30,7 @@ constexpr std::string_view kExchange =
     "num-distributed-optimizer-instances ddp-bucket-size ddp-num-buckets "
     "ddp-pad-buckets-for-high-nccl-busbw ddp-average-in-collective "
     "accumulate-allreduce-grads-in-fp32 grad-reduce-in-bf16 fp8-format fp8 fp8-recipe "
-    "fp8-param-gather reduce-scatter-with-fp32-accumulation use-nccl-ub";
+    "fp8-param-gather reduce-scatter-with-fp32-accumulation use-nccl-ub optimizer-cpu-offload";
 
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
@@ -535,6 +535,12 @@ void read_exchange(Flags& flags, Settings& settings) {
   }
   if (in_fp8(flags) && config.value("fp8-recipe", "delayed") == "delayed") {
     settings.workload["delayed_scaling"] = true;
+  }
+  const std::string part = flags.word("optimizer-offload-fraction", "1.0");
+  if (config.contains("optimizer-cpu-offload") && std::atof(part.c_str()) != 1) {
+    settings.assumed.push_back(
+        "all of the optimizer in the host's memory, where --optimizer-offload-fraction " + part +
+        " leaves a part on the device");
   }
   read_main_gradients(flags, config);
   settings.strategy = {{"dialect", "megatron"}, {"config", std::move(config)}};

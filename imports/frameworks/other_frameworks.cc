@@ -40,11 +40,6 @@ constexpr OtherFramework kOtherFrameworks[] = {
                              "model_parallel_size", "gpt_j_residual", "gpt-j-residual",
                              "output_layer_parallelism"});
      }},
-    {"PaddleNLP", "write the strategy in a scenario with \"dialect\": \"paddle_dygraph\"",
-     [](const Json& json) {
-       return has_any(json, {"tensor_parallel_degree", "pipeline_parallel_degree",
-                             "sharding_parallel_degree", "virtual_pp_degree"});
-     }},
     {"slime",
      "its rollouts are not modelled: give Megatron's flags of the trained model, with --seq-length",
      [](const Json& json) {
@@ -77,10 +72,6 @@ constexpr OtherFramework kOtherFrameworks[] = {
      [](const Json& json) {
        return has_any(json, {"base_emb_dim", "ici_fsdp_parallelism", "ici_tensor_parallelism"});
      }},
-    {"MindFormers", "write the context's settings in a scenario with \"dialect\": \"mindspore\"",
-     [](const Json& json) {
-       return has_all(json, {"parallel_config", "runner_config"});
-     }},
     {"PaddleFleetX", "write the strategy in a scenario with \"dialect\": \"paddle\"",
      [](const Json& json) {
        return has_any(section_of(json, "Distributed"), {"dp_degree", "mp_degree", "pp_degree"});
@@ -107,7 +98,7 @@ std::string other_framework(const Json& settings) {
 std::string other_trainer(const Json& arguments) {
   for (const OtherFramework& one : kOtherFrameworks) {
     const std::string_view name = one.name;
-    if ((name == "PaddleNLP" || name == "slime") && one.marks(arguments)) return refusal_of(one);
+    if (name == "slime" && one.marks(arguments)) return refusal_of(one);
   }
   return "";
 }

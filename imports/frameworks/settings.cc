@@ -13,6 +13,7 @@
 #include "formats/text/visible.h"
 #include "imports/frameworks/keys.h"
 #include "imports/frameworks/shell.h"
+#include "imports/nccl_variables.h"
 
 namespace syncline::job {
 namespace {
@@ -75,6 +76,22 @@ Settings of_hugging_face(const Json& settings, std::string more, const std::stri
   return frameworks::of_hugging_face(arguments, launch, name);
 }
 
+// Reads the settings of a trainer that has degrees of its own for a layout.
+std::optional<Settings> of_layout_trainers(const Json& all, const std::string& more,
+                                           const std::string& name) {
+  using Reads = Settings (*)(const Json&, const std::string&);
+  constexpr std::pair<bool (*)(const Json&), Reads> kTrainers[]{
+      {frameworks::is_automodel, frameworks::of_automodel},
+      {frameworks::is_mindformers, frameworks::of_mindformers},
+      {frameworks::is_paddle_nlp, frameworks::of_paddle_nlp}};
+  for (const auto& [is_its, read] : kTrainers) {
+    if (!is_its(all)) continue;
+    expect_no_flags(more, name);
+    return read(all, name);
+  }
+  return std::nullopt;
+}
+
 // Reads the YAML of a framework with its own format for its trainer.
 std::optional<Settings> of_trainers_yaml(const Json& yaml, std::string more,
                                          const std::string& name) {
@@ -86,6 +103,7 @@ std::optional<Settings> of_trainers_yaml(const Json& yaml, std::string more,
     for (const Json& file : files_ahead(more)) all.update(file);
     return frameworks::of_neox(all, frameworks::flags_of(more), name);
   }
+  if (const auto read = of_layout_trainers(yaml, more, name)) return read;
   const bool composer = frameworks::is_composer(yaml);
   if (!composer && !frameworks::is_lightning(yaml)) return std::nullopt;
   expect_no_flags(more, name);
@@ -190,6 +208,7 @@ Settings of_launch(const frameworks::TrainingCommand& training, const std::strin
   if (!other.empty()) refuse_other(name, other);
   arguments.update(frameworks::with_underscores(flags));
   arguments.update(frameworks::with_underscores(frameworks::flags_of(more)));
+  if (frameworks::is_paddle_nlp(arguments)) return frameworks::of_paddle_nlp(arguments, name);
   const Json launch = training.program == "accelerate"
                           ? frameworks::launch_settings(training.launch, name)
                           : Json::object();
@@ -256,6 +275,9 @@ Settings of_titan_launch(const frameworks::TrainingCommand& training, const std:
 std::optional<Settings> of_flags(const frameworks::TrainingCommand& training,
                                  const std::string& more, const std::string& name) {
   const Json& flags = training.flags;
+  Json given = frameworks::with_overrides(training);
+  given.update(frameworks::with_underscores(flags));
+  if (frameworks::is_paddle_nlp(given)) return frameworks::of_paddle_nlp(given, name);
   const std::string trainer = frameworks::other_trainer(frameworks::with_underscores(flags));
   if (!trainer.empty()) refuse_other(name, trainer);
   if (frameworks::marks_megatron(flags)) {
@@ -288,22 +310,25 @@ std::optional<Settings> of_flags(const frameworks::TrainingCommand& training,
   return of_trainers_yaml(own, more, name);
 }
 
-// Names NCCL's variables of a launch that change a collective's time.
-void name_nccl_variables(const std::map<std::string, std::string>& environment,
-                         Settings& settings) {
+// Takes NCCL's variables of a launch that a scenario has keys for, and names the others that change
+// a collective's time.
+void sort_nccl_variables(std::map<std::string, std::string> environment, Settings& settings) {
+  settings.nccl = known_nccl_variables(environment);
   constexpr std::array kHarmless{"NCCL_DEBUG",     "NCCL_VERSION",      "NCCL_ASYNC_ERROR",
                                  "NCCL_BLOCKING",  "NCCL_TIMEOUT",      "NCCL_IB_TIMEOUT",
                                  "NCCL_IB_RETRY",  "NCCL_IB_GID_INDEX", "NCCL_IB_TC",
                                  "NCCL_IB_SL",     "NCCL_IB_PKEY",      "NCCL_SOCKET_IFNAME",
                                  "NCCL_HOME",      "NCCL_DIR",          "NCCL_ROOT",
                                  "NCCL_INCLUDE",   "NCCL_LIB",          "NCCL_LAUNCH_MODE",
-                                 "NCCL_TOPO_DUMP", "NCCL_GRAPH_DUMP",   "NCCL_IGNORE_CPU_AFFINITY"};
+                                 "NCCL_TOPO_DUMP", "NCCL_GRAPH_DUMP",   "NCCL_IGNORE_CPU_AFFINITY",
+                                 "NCCL_CUMEM",     "NCCL_SET_STACK"};
   constexpr std::size_t kMaxNames = 6;
   std::vector<std::string> names;
   for (const auto& [name, value] : environment) {
     const bool harmless =
         std::ranges::any_of(kHarmless, [&](const char* begin) { return name.starts_with(begin); });
-    if (!name.starts_with("NCCL_") || harmless || value.empty()) continue;
+    const bool off = value == "0" && (name.ends_with("_DISABLE") || name == "NCCL_NVLS_ENABLE");
+    if (!name.starts_with("NCCL_") || harmless || off || value.empty()) continue;
     names.push_back(name + "=" + shorten_text(visible(value), 40));
   }
   if (names.empty()) return;
@@ -316,7 +341,7 @@ void name_nccl_variables(const std::map<std::string, std::string>& environment,
 std::optional<Settings> of_training(const frameworks::TrainingCommand& training,
                                     const std::string& more, const std::string& name) {
   auto settings = of_flags(training, more, name);
-  if (settings) name_nccl_variables(training.environment, *settings);
+  if (settings) sort_nccl_variables(training.environment, *settings);
   if (settings && settings->ranks == 0) settings->ranks = training.ranks;
   if (settings && settings->nodes == 0) settings->nodes = training.nodes;
   return settings;
@@ -399,6 +424,7 @@ std::optional<Settings> read_settings(const std::string& text, const std::string
     const std::optional<Json> json = try_parse_json(content);
     if (!json || !json->is_object()) return std::nullopt;
     if (launch::is_capture(*json)) return of_capture(*json, more, name, launch);
+    if (const auto read = of_layout_trainers(*json, more, name)) return read;
     if (const std::string other = frameworks::other_framework(*json); !other.empty()) {
       refuse_other(name, other);
     }

@@ -35,6 +35,7 @@ struct Settings {
   bool modules = true;     // of PyTorch; false: the framework has kernels of its own
   std::int64_t ranks = 0;  // processes that the settings start; 0: not given
   std::int64_t nodes = 0;  // machines that the settings name; 0: not given
+  std::map<std::string, std::string> nccl;  // variables of a launch that a scenario has keys for
   std::vector<std::string> assumed;
 };
 
@@ -111,6 +112,14 @@ bool is_lightning(const Json& yaml);
 Settings of_lightning(const Json& yaml, const std::string& file);
 bool is_composer(const Json& yaml);
 Settings of_composer(const Json& yaml, const std::string& file);
+
+// Reads PaddleNLP's arguments, MindFormers' YAML and NeMo Automodel's.
+bool is_paddle_nlp(const Json& json);
+Settings of_paddle_nlp(const Json& json, const std::string& file);
+bool is_mindformers(const Json& yaml);
+Settings of_mindformers(const Json& yaml, const std::string& file);
+bool is_automodel(const Json& yaml);
+Settings of_automodel(const Json& yaml, const std::string& file);
 
 // Reads a launch of torchvision's reference script or of timm's, which train an architecture by
 // DDP; nullopt: it is none.

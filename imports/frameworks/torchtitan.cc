@@ -274,6 +274,7 @@ Json strategy_of(const Sections& toml, const Json& parallel, std::vector<std::st
     const std::int64_t group = shards > 0 ? shards * context : -1;  // -1: all others
     config["mesh"] = replicas > 1 ? Json{replicas, group} : Json{group};
   }
+  if (toml.on({{"training", "enable_cpu_offload"}})) config["offload_policy"] = "CPUOffloadPolicy";
   const std::string parameters = toml.word({{"training", "mixed_precision_param"}}, "bfloat16");
   if (parameters != "float32") {
     config["mp_policy"] = {{"param_dtype", parameters}, {"reduce_dtype", "float32"}};

@@ -104,10 +104,10 @@ Json lightning_ddp(const LightningStrategy& strategy, const std::string& file, S
 Json lightning_fsdp(const LightningStrategy& strategy, const Products& products,
                     const std::string& file, Settings& settings) {
   const Keys arguments{strategy.arguments, file};
-  if (strategy.name == "fsdp_cpu_offload" || arguments.on("cpu_offload")) {
-    fail(file, "trainer.strategy", "keeping shards on the host is not modelled yet");
-  }
   Json config{{"version", 1}, {"use_orig_params", arguments.on("use_orig_params", true)}};
+  if (strategy.name == "fsdp_cpu_offload" || arguments.on("cpu_offload")) {
+    config["cpu_offload"] = true;
+  }
   std::string sharding = arguments.word("sharding_strategy", "FULL_SHARD");
   for (char& letter : sharding) letter = static_cast<char>(std::toupper(letter));
   config["sharding_strategy"] = sharding;
@@ -156,10 +156,14 @@ Settings lightning_deepspeed(const LightningStrategy& strategy, const Products& 
               {"reduce_scatter", arguments.on("reduce_scatter", true)},
               {"allgather_bucket_size", arguments.size("allgather_bucket_size", kBucket)},
               {"reduce_bucket_size", arguments.size("reduce_bucket_size", kBucket)}};
-    if (strategy.name.find("offload") != strategy.name.npos || arguments.on("offload_optimizer")) {
-      zero["offload_optimizer"] = {{"device", "cpu"}};
+    const bool named = strategy.name.find("offload") != strategy.name.npos;
+    for (const auto& [key, name, device] :
+         {std::tuple{"offload_optimizer", "offload_optimizer", "offload_optimizer_device"},
+          {"offload_parameters", "offload_param", "offload_params_device"}}) {
+      if (!named && !arguments.on(key)) continue;
+      if (named && stage < 3 && name == std::string("offload_param")) continue;
+      zero[name] = {{"device", lower(arguments.word(device, "cpu"))}};
     }
-    if (arguments.on("offload_parameters")) zero["offload_param"] = {{"device", "cpu"}};
     config["zero_optimization"] = std::move(zero);
   }
   for (const char* key : {"bf16", "fp16"}) {
@@ -253,13 +257,11 @@ void take_composer_adapters(const Json& all, Settings& settings, const std::stri
 Json composer_fsdp(const Json& fsdp, const Products& products, const std::string& file,
                    Settings& settings) {
   const Keys keys{fsdp, file};
-  if (keys.on("cpu_offload")) {
-    fail(file, "fsdp_config.cpu_offload", "keeping shards on the host is not modelled yet");
-  }
   std::string sharding = keys.word("sharding_strategy", "FULL_SHARD");
   for (char& letter : sharding) letter = static_cast<char>(std::toupper(letter));
   Json config{
       {"version", 1}, {"units", "layers"}, {"use_orig_params", keys.on("use_orig_params", true)}};
+  if (keys.on("cpu_offload")) config["cpu_offload"] = true;
   const std::int64_t replicas = keys.size("data_parallel_replicate_degree", 1);
   const std::int64_t shards = fsdp.value("data_parallel_shard_degree", Json(-1)) == -1
                                   ? -1

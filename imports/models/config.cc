@@ -214,6 +214,32 @@ Json gpt2(Reader& reader) {
   return shape;
 }
 
+// Returns ChatGLM2's keys and ChatGLM3's, which have names of their own for Llama's sizes.
+Json chatglm(Reader& reader) {
+  if (!has_value(reader, "ffn_hidden_size")) {
+    reader.fail("ffn_hidden_size",
+                "missing: ChatGLM before its second version is not known; `syncline init --tensors "
+                "FILE` takes what torch prints by `" +
+                    std::string(kPrintTensors) + "`");
+  }
+  expect_flag(reader, "add_bias_linear", false);
+  expect_flag(reader, "rmsnorm", true);
+  expect_flag(reader, "post_layer_norm", true);
+  const std::int64_t hidden = size(reader, "hidden_size", operators::kMaxHidden);
+  Json shape = {{"layers", size(reader, "num_layers", operators::kMaxLayers)},
+                {"hidden", hidden},
+                {"heads", heads(reader, "num_attention_heads", hidden, true)},
+                {"head_width", size(reader, "kv_channels", operators::kMaxHeadWidth)},
+                {"inner", size(reader, "ffn_hidden_size", operators::kMaxFfnWidth)},
+                {"words", width(reader, "padded_vocab_size")},
+                {"positions", width_or(reader, "seq_length", 2048)}};
+  if (const char* key = "multi_query_group_num"; flag_or(reader, "multi_query_attention", false)) {
+    shape["kv_heads"] = dividing(reader, key, width(reader, key), shape["heads"], " heads");
+  }
+  if (flag_or(reader, "add_qkv_bias", false)) shape["bias"] = true;
+  return shape;
+}
+
 Json bert(Reader& reader) {
   Json shape = hidden_sizes(reader);
   shape["words"] = width(reader, "vocab_size");
@@ -284,6 +310,7 @@ constexpr ModelType kTypes[] = {
     {"deepseek_v2", "llama", deepseek, true},
     {"deepseek_v3", "llama", deepseek, true},
     {"kimi_k2", "llama", deepseek, true},
+    {"chatglm", "llama", chatglm},
     {"gpt2", "gpt2", gpt2},
     {"bert", "bert", bert},
     {"vit", "vit", vit},
@@ -346,7 +373,12 @@ std::string type_of_class(std::string name) {
 // Returns the model's type, of those that are known: its model_type's, or its class's.
 std::string type_of(Reader& reader) {
   const std::string made = type_of_class(class_in(reader));
-  if (!has_value(reader, "model_type") && made.empty()) reader.require("model_type");
+  if (!has_value(reader, "model_type") && made.empty()) {
+    reader.fail("model_type",
+                "missing, so no family tells the layers of these sizes: write one (\"llama\"), or "
+                "`syncline init --tensors FILE` takes what torch prints by `" +
+                    std::string(kPrintTensors) + "`");
+  }
   std::string name = has_value(reader, "model_type") ? reader.text("model_type") : made;
   const auto known = [](const std::string& type) {
     return shaped_type(type) != nullptr || listed_type(type) != nullptr;
@@ -421,7 +453,8 @@ bool recognises_config(const Head& head) {
   if (first == std::string::npos || head.bytes[first] != '{') return false;
   const auto says = [&](const char* key) { return head.bytes.find(key) != std::string::npos; };
   // If labels fill more than the head, `architectures` comes first.
-  return says("\"model_type\"") || says("\"architectures\"") ||
+  const bool sized = says("\"hidden_size\"") && says("\"num_hidden_layers\"");
+  return sized || says("\"model_type\"") || says("\"architectures\"") ||
          (says("\"architecture\"") && says("\"num_classes\""));
 }
 

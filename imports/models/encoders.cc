@@ -272,15 +272,18 @@ void lay_bart_stack(Reader& reader, Laid& laid, bool decodes, bool key_bias) {
   }
 }
 
-void lay_bart(Reader& reader, Laid& laid, bool closing_norm) {
+// `learned`: positions are a table, with a norm; else waves that nobody trains.
+void lay_bart(Reader& reader, Laid& laid, bool closing_norm, bool learned = true) {
   constexpr std::int64_t kOffset = 2;  // rows ahead of the first position
   const std::int64_t hidden = width(reader, "d_model"), words = width(reader, "vocab_size");
-  const std::int64_t positions = width(reader, "max_position_embeddings") + kOffset;
   laid.table("shared.embed_tokens", words, hidden);
   for (const bool decodes : {false, true}) {
     const std::string name = decodes ? "decoder." : "encoder.";
-    laid.table(name + "embed_positions", positions, hidden);
-    laid.norm(name + "layernorm_embedding", hidden, true);
+    if (learned) {
+      laid.table(name + "embed_positions", width(reader, "max_position_embeddings") + kOffset,
+                 hidden);
+      laid.norm(name + "layernorm_embedding", hidden, true);
+    }
     lay_bart_stack(reader, laid, decodes, true);
     if (closing_norm) laid.norm(name + "layer_norm", hidden, true);
   }
@@ -288,6 +291,7 @@ void lay_bart(Reader& reader, Laid& laid, bool closing_norm) {
 }
 void bart(Reader& reader, Laid& laid) { lay_bart(reader, laid, false); }
 void mbart(Reader& reader, Laid& laid) { lay_bart(reader, laid, true); }
+void m2m_100(Reader& reader, Laid& laid) { lay_bart(reader, laid, true, false); }
 
 // Two convolutions over the sound's spectrum; its positions are waves that nobody trains.
 void whisper(Reader& reader, Laid& laid) {
@@ -306,7 +310,46 @@ void whisper(Reader& reader, Laid& laid) {
   laid.head("proj_out", words, hidden, flag_or(reader, "tie_word_embeddings", true));
 }
 
+// Lays GPT-2 with an attention to the encoder in each layer.
+std::int64_t lay_crossing_gpt2(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "n_embd"), words = width(reader, "vocab_size");
+  const std::int64_t inner = width_or(reader, "n_inner", 4 * hidden);
+  const std::int64_t count = layers(reader, "n_layer");
+  laid.table("decoder.wpe", width_or(reader, "n_positions", 1024), hidden);
+  laid.table("decoder.wte.embed_tokens", words, hidden);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::string at = "decoder.h." + std::to_string(i) + ".";
+    laid.norm(at + "ln_1", hidden, true);
+    laid.linear(at + "attn.c_attn", hidden, 3 * hidden, true);
+    laid.linear(at + "attn.c_proj", hidden, hidden, true);
+    laid.norm(at + "ln_cross_attn", hidden, true);
+    laid.linear(at + "crossattention.c_attn", hidden, 2 * hidden, true);
+    laid.linear(at + "crossattention.q_attn", hidden, hidden, true);
+    laid.linear(at + "crossattention.c_proj", hidden, hidden, true);
+    laid.norm(at + "ln_2", hidden, true);
+    laid.linear(at + "mlp.c_fc", hidden, inner, true);
+    laid.linear(at + "mlp.c_proj", inner, hidden, true);
+  }
+  laid.norm("decoder.ln_f", hidden, true);
+  laid.head("lm_head", words, hidden, flag_or(reader, "tie_word_embeddings", true));
+  return hidden;
+}
+
 }  // namespace
+
+std::int64_t lay_crossing_decoder(Reader& reader, const std::string& type, Laid& laid) {
+  if (type == "gpt2") return lay_crossing_gpt2(reader, laid);
+  if (type != "bart" && type != "mbart") return 0;
+  constexpr std::int64_t kOffset = 2;  // as in lay_bart
+  const std::int64_t hidden = width(reader, "d_model"), words = width(reader, "vocab_size");
+  laid.table("decoder.embed_tokens", words, hidden);
+  laid.table("decoder.embed_positions", width(reader, "max_position_embeddings") + kOffset, hidden);
+  laid.norm("decoder.layernorm_embedding", hidden, true);
+  lay_bart_stack(reader, laid, true, true);
+  if (type == "mbart") laid.norm("decoder.layer_norm", hidden, true);
+  laid.head("lm_head", words, hidden, flag_or(reader, "tie_word_embeddings", true));
+  return hidden;
+}
 
 const std::vector<Family>& encoders() {
   static const std::vector<Family> rows = {
@@ -324,6 +367,7 @@ const std::vector<Family>& encoders() {
       {"umt5", umt5},
       {"bart", bart},
       {"mbart", mbart},
+      {"m2m_100", m2m_100},
       {"whisper", whisper},
   };
   return rows;

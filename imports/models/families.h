@@ -64,6 +64,9 @@ const std::vector<Family>& towers();  // of images, of text and images, of sound
 // Lays the text model of a config's text_config, or of its own keys if it has none: a family, or an
 // architecture of the catalogue.
 void lay_text(Reader& reader, const char* usual_type, Laid& laid);
+// Lays a decoder of text that attends to an encoder's output: BART's, mBART's or GPT-2's. Returns
+// its width; 0: its type is none of these.
+std::int64_t lay_crossing_decoder(Reader& reader, const std::string& type, Laid& laid);
 // Lays a model of one of the catalogue's shapes; returns false if its model_type is none of theirs.
 bool lay_shaped(Reader& reader, const std::string& type, Laid& laid);
 

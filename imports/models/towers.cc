@@ -446,16 +446,40 @@ void siglip(Reader& reader, Laid& laid) {
   siglip_vision(seen, laid);
 }
 
-// Lays layers of ViT in torch's order of use.
-void deit(Reader& reader, Laid& laid) {
+// Lays ViT in torch's order of use; `distilled`: with DeiT's second token.
+void lay_vit(Reader& reader, Laid& laid, bool distilled) {
   const std::int64_t hidden = width(reader, "hidden_size"), across = patches_across(reader);
   laid.add("embeddings.cls_token", {1, 1, hidden});
-  laid.add("embeddings.distillation_token", {1, 1, hidden});
-  laid.add("embeddings.position_embeddings", {1, across * across + 2, hidden});
+  if (distilled) laid.add("embeddings.distillation_token", {1, 1, hidden});
+  laid.add("embeddings.position_embeddings", {1, across * across + (distilled ? 2 : 1), hidden});
   lay_patches(reader, laid, "embeddings.patch_embeddings", hidden, true);
   lay_clip_layers(reader, laid, "encoder.");
   laid.norm("layernorm", hidden, true);
-  lay_classes(reader, laid, hidden, "classifier");
+}
+
+void deit(Reader& reader, Laid& laid) {
+  lay_vit(reader, laid, true);
+  lay_classes(reader, laid, width(reader, "hidden_size"), "classifier");
+}
+
+// ViT or DeiT with its pooler, and a decoder of text.
+void vision_encoder_decoder(Reader& reader, Laid& laid) {
+  const Part seen(reader, "encoder", ""), told(reader, "decoder", "");
+  Reader images = seen.reader(), text = told.reader();
+  if (seen.type != "vit" && seen.type != "deit") {
+    images.fail("model_type", "'" + seen.type + "' is not known here: vit and deit are");
+  }
+  const std::int64_t hidden = width(images, "hidden_size");
+  expect_flag(images, "qkv_bias", true);
+  lay_vit(images, laid, seen.type == "deit");
+  laid.linear("encoder.pooler.dense", hidden, hidden, true);
+  Laid decoder(End::kWords);
+  const std::int64_t own = lay_crossing_decoder(text, told.type, decoder);
+  if (own == 0) {
+    text.fail("model_type", "'" + told.type + "' is not known here: bart, mbart and gpt2 are");
+  }
+  if (own != hidden) laid.linear("enc_to_dec_proj", hidden, own, true);
+  laid.append(std::move(decoder.all));
 }
 
 void dinov2(Reader& reader, Laid& laid) {
@@ -507,6 +531,7 @@ const std::vector<Family>& towers() {
   static const std::vector<Family> rows = {
       {"deit", deit},
       {"dinov2", dinov2},
+      {"vision-encoder-decoder", vision_encoder_decoder},
       {"clip", clip},
       {"clip_vision_model", clip_vision},
       {"siglip", siglip},

@@ -1,6 +1,7 @@
 //   weights      in their gradients' format: 4 bytes in fp32, 2 in fp16 and bf16
 //   gradients    in the format of their sums, and fp32 copies that an update reads
 //   optimizer    its states in fp32, and an fp32 copy of narrower weights
+//                (an offload keeps these, and what else leaves the device, in the host's memory)
 //   buffers      buckets that gradients are copied into, parameters gathered ahead of their layers,
 //                a codec's output and residuals, parameters that LocalSGD averages
 //   activations  values that the forward pass keeps for the backward pass, and copies of logits in
@@ -78,7 +79,7 @@ class Accounts {
       const int among = groups ? strategy.local_sgd.subgroup : ranks_;
       shard_ = shard_ranks(strategy, among);
     }
-    if (shard_ > 1)
+    if (shard_ > 1 || parameters_on_host(strategy))
       level_ = strategy.regather ? FrameworkTraits::Sharded::kParameters : strategy.traits.sharded;
     const Parallel& parallel = workload.parallel;
     for (const Tensor& tensor : workload.tensors) {
@@ -100,12 +101,17 @@ class Accounts {
       const double shards = tensor.sparse ? 1 : shard_;
       const double of_parameters = shards_parameters() ? shards : 1;
       const double weights = held_weights(tensor);
-      memory.weights += weights / of_parameters;
-      memory.gradients +=
-          shards_gradients() ? shard_of_gradient(tensor) : gradient_of(tensor, strategy_);
-      memory.optimizer += optimizer_of(tensor, weights, workload_) / shards;
+      if (!parameters_on_host(strategy_)) memory.weights += weights / of_parameters;
+      if (!gradients_leave()) {
+        memory.gradients +=
+            shards_gradients() ? shard_of_gradient(tensor) : gradient_of(tensor, strategy_);
+      }
+      double& states = states_on_host(strategy_) ? memory.on_host : memory.optimizer;
+      states += optimizer_of(tensor, weights, workload_) / shards;
       memory.optimizer += outer_of(tensor) / of_parameters;
-      if (strategy_.traits.fp32_copies) memory.gradients += copy_of(tensor) / shards;
+      if (strategy_.traits.fp32_copies && !states_on_host(strategy_)) {
+        memory.gradients += copy_of(tensor) / shards;
+      }
     }
     memory.buffers = gathered() + buckets() + encoded();
     return memory;
@@ -142,6 +148,12 @@ class Accounts {
     const auto size = static_cast<double>(size_of(tensor.dtype));
     if (strategy_.fusion.sums_in_fp32() || size >= kFull) return 0;
     return gradient_of(tensor, strategy_) * kFull / size;
+  }
+  // Returns true if gradients go to the host's memory bucket by bucket (ZeRO's stages 2 and 3).
+  bool gradients_leave() const {
+    return states_on_host(strategy_) &&
+           strategy_.traits.sharded != FrameworkTraits::Sharded::kStates &&
+           (strategy_.each_micro_batch || workload_.micro_batches == 1);
   }
   bool shards_parameters() const { return level_ == FrameworkTraits::Sharded::kParameters; }
   // Returns true if gradients are sharded: those that add up without an exchange are whole.
@@ -490,7 +502,8 @@ std::string memory_needs(const Scenario& scenario, const Memory& memory) {
   const Parallel& parallel = scenario.workload.parallel;
   const std::string device =
       scenario.cluster.device.name.empty() ? "the device" : scenario.cluster.device.name;
-  std::string text = "with " + optimizer_words(scenario.workload) + " needs " +
+  std::string text = "with " + optimizer_words(scenario.workload) +
+                     (memory.on_host > 0 ? " in the host's memory needs " : " needs ") +
                      gigabytes(memory.total()) + " GB per GPU";
   if (!memory.counts_activations()) text += " before its activations";
   if (parallel.pipeline > 1) {

@@ -23,6 +23,7 @@ struct Memory {
   double buffers = 0;
   double activations = -1;  // negative: not counted
   double available = 0;     // the device's; 0: unknown
+  double on_host = 0;       // the optimizer's, in the host's memory
   int stage = -1;           // pipeline stage of the rank; -1: the model is not partitioned
   Workload::Recompute recompute = Workload::Recompute::kNone;  // for the activations
 

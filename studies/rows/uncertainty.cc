@@ -49,6 +49,8 @@ constexpr double kTimedComputation = 0.03;
 constexpr double kRatedComputation = 0.25;
 constexpr double kRatedOperators = 0.14;
 constexpr double kDeviceSpread = 0.3;
+// Of an update on the host without a figure: 80 % are the published times.
+const double kHostSpread = std::log(kHostUpdateMost / kHostUpdateLeast) / 2 / kHeldDeviations;
 constexpr double kFrameworkSpread = 0.3;    // relative, for a given overhead
 constexpr double kFrameworkUnknown = 0.03;  // share of a step, if none is given: it can only add
 // Error of the model in each row, as a share of the step and of its exposed communication: live
@@ -362,7 +364,7 @@ std::string_view words_of(Uncertainty uncertainty) {
       "the time of small messages on the network",
       "the time of large messages on the network",
       "the time of the computation",
-      "the time of encoding and copying",
+      "the time of encoding, copying and updates on the host",
       "the slowdown of computation during a collective",
       "the cost of parallel training besides its collectives"};
   return kWords.at(place_of(uncertainty));
@@ -433,7 +435,7 @@ struct Uncertainties::Plans {
   const Strategy& strategy;
   std::vector<Phase> phases;
 
-  // Returns true if some bucket is encoded, decoded or copied.
+  // Returns true if some bucket is encoded, decoded or copied, or the host updates.
   bool handles() const {
     using Reason = plan::Busy::Reason;
     const auto handled = [](const plan::Op& op) {
@@ -442,8 +444,9 @@ struct Uncertainties::Plans {
              (busy->reason == Reason::kEncode || busy->reason == Reason::kDecode ||
               busy->reason == Reason::kCopyIn || busy->reason == Reason::kCopyOut);
     };
-    return std::ranges::any_of(
-        phases, [&](const Phase& phase) { return std::ranges::any_of(phase.plan.ops, handled); });
+    return std::ranges::any_of(phases, [&](const Phase& phase) {
+      return phase.plan.updates_on_host || std::ranges::any_of(phase.plan.ops, handled);
+    });
   }
 };
 
@@ -456,10 +459,12 @@ class Uncertainties::Shifted {
 
   void move_computation(double factor) { computation_ = factor; }
 
-  void move_device(double factor, double copies) {
-    handling_ = factor;
+  // Sets the end of the device's interval, in standard deviations, and the factor of copies.
+  void move_device(double deviations, double copies) {
+    handling_ = std::exp(deviations * kDeviceSpread);
     copies_ = copies;
-    device_.sums /= factor;
+    host_ = std::exp(deviations * (device_.host_update > 0 ? kDeviceSpread : kHostSpread));
+    device_.sums /= handling_;
   }
 
   // Multiplies the time that either side loses during overlap by this factor.
@@ -485,7 +490,7 @@ class Uncertainties::Shifted {
     double steps = 0;
     for (const Plans::Phase& phase : plans.phases) {
       plan::Plan plan = phase.plan;
-      for (auto& op : plan.ops) scale(op.work);
+      for (auto& op : plan.ops) scale(op.work, plan.updates_on_host);
       plan = run::with_interference(std::move(plan), device_, *cache_);
       const auto outcome = executor_->run(plan, {}, phase.periods);
       sum += step_time_of(plan, outcome.timeline, phase.warmup) * phase.steps;
@@ -496,8 +501,11 @@ class Uncertainties::Shifted {
   run::ExecutorTraits traits() const { return executor_->traits(); }
 
  private:
-  void scale(plan::Work& work) const {
-    if (auto* compute = std::get_if<plan::Compute>(&work)) compute->seconds *= computation_;
+  void scale(plan::Work& work, bool updates_on_host) const {
+    if (auto* compute = std::get_if<plan::Compute>(&work)) {
+      const bool on_host = updates_on_host && compute->phase == plan::Phase::kUpdate;
+      compute->seconds *= on_host ? host_ : computation_;
+    }
     auto* busy = std::get_if<plan::Busy>(&work);
     if (busy == nullptr) return;
     using Reason = plan::Busy::Reason;
@@ -512,6 +520,7 @@ class Uncertainties::Shifted {
   double computation_ = 1;
   double handling_ = 1;
   double copies_ = 1;
+  double host_ = 1;
 };
 
 Uncertainties::Uncertainties(const Scenario& scenario, const FitErrors& fit_errors)
@@ -538,8 +547,7 @@ Uncertainties::Shifted& Uncertainties::shift_input(Uncertainty uncertainty, bool
     known->move_computation(computation_at(scenario_, fit_errors_, deviations));
   }
   if (uncertainty == Uncertainty::kDevice) {
-    known->move_device(std::exp(deviations * kDeviceSpread),
-                       copies_at(scenario_.workload, deviations));
+    known->move_device(deviations, copies_at(scenario_.workload, deviations));
   }
   if (uncertainty == Uncertainty::kOverlap) {
     const OverlapPrior estimate = overlap_believed(scenario_.cluster);
@@ -607,7 +615,7 @@ std::unique_ptr<Uncertainties::Shifted> Uncertainties::inputs_at(const Draw& dra
   drawn->move_computation(between(Uncertainty::kComputation, [&](double deviations) {
     return computation_at(scenario_, fit_errors_, deviations);
   }));
-  drawn->move_device(std::exp(at(Uncertainty::kDevice) * kDeviceSpread),
+  drawn->move_device(at(Uncertainty::kDevice),
                      between(Uncertainty::kDevice, [&](double deviations) {
                        return copies_at(scenario_.workload, deviations);
                      }));

@@ -38,6 +38,7 @@
 #include "core/collective/nccl.h"
 #include "core/compress/power_sgd.h"
 #include "core/executor.h"
+#include "core/job/overlap.h"
 #include "core/metrics.h"
 #include "core/operators/evaluate.h"
 #include "core/plan/compute_fusion.h"
@@ -445,6 +446,28 @@ void warning_on_speeds(const Strategy& strategy, const Cluster& cluster,
   warnings.add(strategy, line);
 }
 
+// Notes the assumed figures of an offload.
+void warning_on_offload(const Strategy& strategy, const Device& device,
+                        StrategyWarnings& warnings) {
+  if (strategy.offload == Strategy::Offload::kNone) return;
+  constexpr Seconds kNanosecond = 1e-9;
+  std::string line;
+  if (states_on_host(strategy)) {
+    line = "the host's processors take " + number_text(host_update(device) / kNanosecond) +
+           " ns to update a parameter, all of a node together";
+    if (device.host_update == 0) {
+      line += ", a guess between published times of " +
+              number_text(kHostUpdateLeast / kNanosecond) + " and " +
+              number_text(kHostUpdateMost / kNanosecond) + " (cluster.device.host_update_ns)";
+    }
+    line += "; ";
+  }
+  warnings.add(strategy, line + "transfers between a device and the host's memory run at " +
+                             number_text(host_link(device) / kGigabytePerSecond) +
+                             " GB/s (cluster.device.host_link_gbytes_per_s), and no pass hides "
+                             "them");
+}
+
 void warning_on_strategies(const Scenario& scenario, std::vector<std::string>& lines) {
   const int ranks = scenario.cluster.ranks();
   StrategyWarnings warnings;
@@ -458,6 +481,7 @@ void warning_on_strategies(const Scenario& scenario, std::vector<std::string>& l
     warning_on_hierarchy(strategy, ranks, warnings);
     const LocalSgd& local = strategy.local_sgd;
     warning_on_speeds(strategy, scenario.cluster, warnings);
+    warning_on_offload(strategy, scenario.cluster.device, warnings);
     if (local.enabled && local.period == 1 && !local.adaptive) {
       warnings.add(strategy, "local_sgd with period 1 averages parameters after every step");
     }

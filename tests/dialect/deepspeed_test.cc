@@ -42,6 +42,36 @@ void expect_comes_back_from_both(const Json& config, const Workload& workload) {
   }
 }
 
+// The host's memory: states at stages 1 to 3, parameters at stage 3 with them.
+TEST(DeepSpeed, Offloads) {
+  using Offload = Strategy::Offload;
+  const Workload workload = workload_of({60, 40});
+  const std::string states = R"(, "offload_optimizer": {"device": "cpu", "pin_memory": true})";
+  const std::string parameters = R"(, "offload_param": {"device": "cpu"})";
+  const auto offload = [&](const std::string& keys) {
+    return zero(keys, workload).strategy.offload;
+  };
+  for (const char* stage : {R"("stage": 1)", R"("stage": 2)", R"("stage": 3)"}) {
+    EXPECT_EQ(offload(stage), Offload::kNone);
+    EXPECT_EQ(offload(stage + states), Offload::kOptimizer) << stage;
+    EXPECT_EQ(offload(std::string(stage) + R"(, "cpu_offload": true)"), Offload::kOptimizer);
+    expect_comes_back_from_both(Json::parse(R"({"zero_optimization": {)" + (stage + states) + "}}"),
+                                workload);
+  }
+  EXPECT_EQ(offload(R"("stage": 3)" + states + parameters), Offload::kAll);
+  EXPECT_EQ(offload(R"("stage": 3)" + parameters), Offload::kParameters);
+  expect_comes_back_from_both(
+      Json::parse(R"({"zero_optimization": {"stage": 3)" + states + parameters + "}}"), workload);
+  EXPECT_EQ(offload(R"("stage": 2, "offload_optimizer": null, "offload_param": null)"),
+            Offload::kNone);
+  EXPECT_TRUE(has_note(zero(R"("stage": 0)" + states, workload), "no effect at stage 0"));
+  EXPECT_TRUE(
+      has_note(zero(R"("stage": 2)" + states + parameters, workload), "no effect below stage 3"));
+  const std::string said = test::input_error(
+      [&] { zero(R"("stage": 2, "offload_optimizer": {"device": "nvme"})", workload); });
+  EXPECT_TRUE(test::contains(said, "with \"cpu\" the rest is predicted")) << said;
+}
+
 TEST(DeepSpeed, FlushesBeforeABucketWouldExceedItsSize) {
   // 60 + 40 is 100, no more; 30 + 70 + 1 would be. 300 is alone, whatever is around it.
   const Workload workload = workload_of({60, 40, 30, 70, 1, 300, 5, 5});

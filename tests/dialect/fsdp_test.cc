@@ -52,6 +52,24 @@ TEST(Fsdp, ParametersBelongToTheInnermostUnit) {
   EXPECT_EQ(groups(R"(["model"])"), (Groups{{1, 2, 3, 4, 5}, {0}}));
 }
 
+// Shards in the host's memory, by each version's own key.
+TEST(Fsdp, Offloads) {
+  for (const char* keys : {R"("version": 1, "cpu_offload": true)",
+                           R"("version": 1, "cpu_offload": {"offload_params": true})",
+                           R"("version": 2, "offload_policy": "CPUOffloadPolicy")",
+                           R"("version": 2, "offload_policy": {"pin_memory": true})"}) {
+    const std::string config = R"({"units": ["model.layers.*"], )" + std::string(keys) + "}";
+    const Strategy strategy = kFsdp.read(config, transformer()).strategy;
+    EXPECT_EQ(strategy.offload, Strategy::Offload::kAll) << keys;
+    kFsdp.expect_comes_back(strategy, transformer());
+  }
+  for (const char* keys :
+       {R"({"version": 1, "cpu_offload": {"offload_params": false}})",
+        R"({"version": 1, "cpu_offload": null})", R"({"offload_policy": "OffloadPolicy"})"}) {
+    EXPECT_EQ(kFsdp.read(keys, transformer()).strategy.offload, Strategy::Offload::kNone) << keys;
+  }
+}
+
 // Three units: gathered three times for the forward pass, twice more for the backward pass (the
 // root keeps its parameters), scattered three times.
 TEST(Fsdp, CollectivesAStep) {

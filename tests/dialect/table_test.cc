@@ -41,7 +41,6 @@ TEST(DialectTable, TheSchemaListsItsRows) {
 TEST(DialectTable, UnmodelledFrameworksAreNamedAsSuch) {
   const Scenario scenario = small_scenario();
   const std::vector<std::pair<const char*, const char*>> refused{
-      {"fsdp", R"({"offload_policy": {"pin_memory": true}})"},
       {"hf_trainer", R"({"tp_size": 2})"},
       {"pytorch", R"({"device_mesh": [2, 4]})"},
       {"megatron", R"({"num-experts": 8})"},

@@ -289,6 +289,7 @@ FAMILIES = {
     "umt5": ["seq2seq", "UMT5ForConditionalGeneration", t5],
     "bart": ["seq2seq", "BartForConditionalGeneration", bart],
     "mbart": ["seq2seq", "MBartForConditionalGeneration", bart],
+    "m2m_100": ["seq2seq", "M2M100ForConditionalGeneration", bart],
     "whisper": ["seq2seq", "WhisperForConditionalGeneration", whisper],
     "vit": ["images", "ViTForImageClassification", vision],
     "deit": ["images", "DeiTForImageClassification", vision],

@@ -61,6 +61,11 @@ SYNCLINE_FUZZ_TARGET(settings, bytes) {
       (void)frameworks::of_megatron(frameworks::flags_of_bridge(yaml, "x", said), "x");
     }
   });
+  attempt([&] {
+    if (frameworks::is_paddle_nlp(yaml)) (void)frameworks::of_paddle_nlp(yaml, "x");
+    if (frameworks::is_mindformers(yaml)) (void)frameworks::of_mindformers(yaml, "x");
+    if (frameworks::is_automodel(yaml)) (void)frameworks::of_automodel(yaml, "x");
+  });
   (void)frameworks::other_framework(yaml);
   (void)frameworks::of_megatron(frameworks::flags_of_yaml(yaml), "x");
 }

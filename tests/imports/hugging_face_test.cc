@@ -265,10 +265,12 @@ TEST_F(HuggingFace, UnreadKeysAreNamed) {
   const Settings own =
       read_settings(
           "torchrun --nproc_per_node 8 sft.py --per_device_train_batch_size 1 --bf16 True "
-          "--output_dir o --include_expert_lora true --pipe_parallel_size 4")
+          "--output_dir o --include_expert_lora true --pipe_parallel_size 4 --tp 2 --cp 1")
           .value();
   EXPECT_TRUE(test::any_contains(own.assumed, "include_expert_lora may be of adapters"));
   EXPECT_TRUE(test::any_contains(own.assumed, "pipe_parallel_size 4"));
+  EXPECT_TRUE(test::any_contains(own.assumed, "tp 2"));
+  EXPECT_FALSE(test::any_contains(own.assumed, "cp 1"));
 }
 
 // accelerate starts one process if its file has no type, whatever its number is.
@@ -285,11 +287,6 @@ TEST_F(HuggingFace, RefusesWhatALaunchLeavesOpen) {
   };
   EXPECT_TRUE(contains(said("accelerate launch --num_processes 4 train.py --config nowhere.yaml"),
                        "names nowhere.yaml, which is not here"));
-  const std::string paddle =
-      R"({"model_name_or_path": "a/b", "per_device_train_batch_size": 1,
-          "tensor_parallel_degree": 2, "bf16": true})";
-  EXPECT_TRUE(contains(refusal("p.json", paddle), "settings of PaddleNLP"));
-  EXPECT_TRUE(contains(said("python run.py --tensor_parallel_degree 2 --bf16 1"), "PaddleNLP"));
   EXPECT_TRUE(contains(said("python train_async.py --num-layers 2 --hidden-size 8 "
                             "--tensor-model-parallel-size 4 --rollout-batch-size 32"),
                        "settings of slime"));
@@ -325,6 +322,27 @@ TEST_F(HuggingFace, DeepSpeedsSamplesStay) {
   EXPECT_EQ(config["gradient_accumulation_steps"], 3);
 }
 
+TEST_F(HuggingFace, ActivationsOnTheHostAreNamed) {
+  const Settings job = read("a.yaml",
+                            "base_model: a/b\nmicro_batch_size: 1\n"
+                            "gradient_checkpointing: offload\n");
+  EXPECT_EQ(job.workload["activation_checkpointing"], "full");
+  EXPECT_TRUE(test::any_contains(job.assumed, "where activation_offloading has them on the host"));
+}
+
+// Shards in the host's memory, as accelerate and the Trainer name it.
+TEST_F(HuggingFace, OffloadsFsdp) {
+  const std::string job = "model_name_or_path: a/b\nper_device_train_batch_size: 1\n";
+  const auto config = [&](const char* name, const std::string& text) {
+    return read(name, text).strategy["config"];
+  };
+  EXPECT_EQ(config("a.yaml", job + "fsdp: full_shard offload\n")["cpu_offload"], true);
+  const std::string launch =
+      "distributed_type: FSDP\nmixed_precision: bf16\nfsdp_config:\n  fsdp_offload_params: true\n";
+  EXPECT_EQ(config("z.yaml", launch)["cpu_offload"], true);
+  EXPECT_EQ(config("z2.yaml", launch + "  fsdp_version: 2\n")["offload_policy"], true);
+}
+
 TEST_F(HuggingFace, SaysWhatIsNotModelled) {
   const std::string job = "model_name_or_path: a/b\nper_device_train_batch_size: 1\n";
   const std::pair<const char*, const char*> cases[] = {
@@ -332,10 +350,10 @@ TEST_F(HuggingFace, SaysWhatIsNotModelled) {
       {"adapter: lora\nuse_dora: true\n", "use_dora: trains a part of the model"},
       {"adapter: lora\nlora_target_modules: '.*proj'\n", "found the pattern '.*proj'"},
       {"adapter: lora\nfsdp: full_shard auto_wrap\n", "also shard and gather what is frozen"},
+      {"unfrozen_parameters:\n  - lm_head\n", "unfrozen_parameters: trains a part of the model"},
       {"load_in_4bit: true\n", "a quantised model"},
       {"stage: dpo\n", "stage: trains by preferences or rewards"},
       {"num_generations: 8\n", "num_generations: trains by preferences or rewards"},
-      {"fsdp: full_shard offload\n", "keeping shards on the host, is not modelled yet"},
       {"fsdp: zero_shard\n", "found 'zero_shard', expected full_shard"},
       {"bf16: maybe\n", "bf16: found 'maybe', expected true or false"},
       {"gradient_accumulation_steps: 1.5\n", "expected a whole number from 1"}};
@@ -344,10 +362,6 @@ TEST_F(HuggingFace, SaysWhatIsNotModelled) {
   }
   EXPECT_TRUE(contains(refusal("tpu.yaml", "compute_environment: X\ndistributed_type: XLA\n"),
                        "XLA is not modelled"));
-  EXPECT_TRUE(contains(refusal("z.yaml",
-                               "distributed_type: FSDP\nmixed_precision: bf16\nfsdp_config:\n"
-                               "  fsdp_offload_params: true\n"),
-                       "keeping shards on the host"));
 }
 
 TEST_F(HuggingFace, ModelsByTheirNames) {
@@ -488,10 +502,17 @@ TEST_F(HuggingFace, DeepSpeedsFilesThatAreNotHere) {
             parsed(R"({"stage": 2, "overlap_comm": false})"));
   EXPECT_EQ(zero("conf/stage_1.json"), parsed(R"({"stage": 1})"));
   EXPECT_EQ(zero("ds_config_zero3.json")["stage3_prefetch_bucket_size"], "auto");
-  EXPECT_TRUE(contains(refusal("z.yaml",
-                               "model_name_or_path: a/b\nbf16: true\n"
-                               "deepspeed: ds_z3_offload_config.json\n"),
-                       "(offload) are not modelled"));
+  EXPECT_EQ(zero("examples/deepspeed/ds_z3_offload_config.json")["offload_param"]["device"], "cpu");
+  EXPECT_EQ(zero("zero2_offload")["offload_optimizer"]["device"], "cpu");
+  EXPECT_FALSE(zero("zero2_offload").contains("offload_param"));
+  EXPECT_FALSE(zero("zero3_offload").contains("offload_optimizer"));
+  EXPECT_EQ(
+      zero("a/deepspeed_configs/zero2.json"),
+      parsed(R"({"stage": 2, "overlap_comm": true, "offload_optimizer": {"device": "cpu"}})"));
+  const auto shards = zero("deepspeed_configs/zero3_bf16_cpuoffload_params.json");
+  EXPECT_EQ(shards["offload_param"]["device"], "cpu");
+  EXPECT_EQ(shards["max_live_parameters"], 0);
+  EXPECT_FALSE(shards.contains("offload_optimizer"));
 }
 
 // Scripts that torchvision and timm ship, by the arguments that mark them.

@@ -139,6 +139,43 @@ TEST_F(Config, ModelsHaveTheirPublishedParameters) {
   EXPECT_EQ(read_job({config(kLlama2)}).name, "Llama-2-7b-hf");
 }
 
+// Keys of ChatGLM2, with its published parameters; its first version has others.
+TEST_F(Config, ChatGlm) {
+  constexpr const char* kChatGlm2 =
+      R"({"model_type": "chatglm", "add_bias_linear": false, "add_qkv_bias": true,
+          "ffn_hidden_size": 13696, "hidden_size": 4096, "kv_channels": 128,
+          "multi_query_attention": true, "multi_query_group_num": 2, "num_attention_heads": 32,
+          "num_layers": 28, "padded_vocab_size": 65024, "post_layer_norm": true, "rmsnorm": true,
+          "seq_length": 32768, "tie_word_embeddings": false})";
+  EXPECT_EQ(parameters_of(*read_job({config(kChatGlm2)}).workload), 6243584000);
+  expect_refused({{kChatGlm2, "ffn_hidden_size", nullptr, "before its second version"},
+                  {kChatGlm2, "add_bias_linear", true, "add_bias_linear"}});
+}
+
+// Positions that nobody trains, in a translator of 200 languages: its published parameters.
+TEST_F(Config, M2m100) {
+  constexpr const char* kNllb =
+      R"({"model_type": "m2m_100", "architectures": ["M2M100ForConditionalGeneration"],
+          "d_model": 1024, "encoder_layers": 12, "decoder_layers": 12, "encoder_ffn_dim": 4096,
+          "decoder_ffn_dim": 4096, "max_position_embeddings": 1024, "vocab_size": 256206})";
+  EXPECT_EQ(parameters_of(*read_job({config(kNllb)}).workload), 615073792);
+}
+
+// ViT and GPT-2 with an attention to it in each layer: nlpconnect/vit-gpt2-image-captioning.
+TEST_F(Config, VisionEncoderDecoder) {
+  constexpr const char* kCaptions =
+      R"({"model_type": "vision-encoder-decoder", "architectures": ["VisionEncoderDecoderModel"],
+          "encoder": {"model_type": "vit", "hidden_size": 768, "intermediate_size": 3072,
+                      "num_hidden_layers": 12, "num_attention_heads": 12, "image_size": 224,
+                      "patch_size": 16, "qkv_bias": true},
+          "decoder": {"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12,
+                      "n_positions": 1024, "vocab_size": 50257, "add_cross_attention": true}})";
+  EXPECT_EQ(parameters_of(*read_job({config(kCaptions)}).workload), 239195904);
+  Json other = Json::parse(kCaptions);
+  other["decoder"]["model_type"] = "trocr";
+  EXPECT_TRUE(contains(test::refusal_of_job(config(other.dump())), "bart, mbart and gpt2 are"));
+}
+
 // By the config.json beside each checkpoint; their sizes are those of the rows by name.
 TEST_F(Config, MixturesOfExperts) {
   constexpr const char* kMixtral =
@@ -237,8 +274,8 @@ TEST_F(Config, UnknownModelsAreRefusedByName) {
   classless["architectures"] = {"OursForCausalLM"};
   const std::string plain = classless.dump();
   expect_refused(
-      {{plain.c_str(), "model_type", "chatglm", "model_type: 'chatglm' is not known"},
-       {plain.c_str(), "model_type", "chatglm",
+      {{plain.c_str(), "model_type", "ourglm", "model_type: 'ourglm' is not known"},
+       {plain.c_str(), "model_type", "ourglm",
         "`syncline init --tensors FILE` takes what torch prints"},
        {kLlama2, "model_type", "mixtral", "num_local_experts: missing"},
        {mixture.c_str(), "model_type", "granite", "a mixture of experts (granite), which is not"},
@@ -247,7 +284,9 @@ TEST_F(Config, UnknownModelsAreRefusedByName) {
        {kLlama2, "num_hidden_layers", 0, "num_hidden_layers"},
        {kLlama2, "num_hidden_layers", 1e30, "num_hidden_layers"},
        {kLlama2, "attention_bias", true, "attention_bias: found true"},
-       {plain.c_str(), "model_type", nullptr, "model_type: missing"}});
+       {plain.c_str(), "model_type", nullptr, "model_type: missing, so no family tells"}});
+  const std::string sizes = R"({"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100})";
+  EXPECT_TRUE(contains(test::refusal_of_job(config(sizes)), "model_type: missing, so no family"));
 }
 
 // What the scenario refuses, the config's reader has refused before, in the file's own words.

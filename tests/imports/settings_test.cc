@@ -21,6 +21,9 @@ constexpr const char* kModel =
     "--seq-length 64 --vocab-size 1000 --position-embedding-type rope --swiglu "
     "--untie-embeddings-and-output-weights --disable-bias-linear --normalization RMSNorm --bf16 ";
 
+nlohmann::json sorted(const Json& json) { return nlohmann::json::parse(json.dump()); }
+nlohmann::json parsed(const char* text) { return nlohmann::json::parse(text); }
+
 Settings settings_of(const std::string& text) { return read_settings(text).value(); }
 
 // Why settings are refused; "none" where a text has none.
@@ -613,6 +616,121 @@ TEST(Settings, OtherFrameworksAreRefusedByName) {
   EXPECT_TRUE(contains(refusal_of_file("t.py", "import mindspore as ms\n"), "mindspore"));
 }
 
+// Sharded states are summed at each parameter's owner after all passes; without shards fleet sums
+// 128 MiB at a time.
+TEST(LayoutTrainers, PaddleNlpsArguments) {
+  const std::string common =
+      R"({"model_name_or_path": "meta-llama/Llama-2-13b", "per_device_train_batch_size": 3,
+          "gradient_accumulation_steps": 8, "tensor_parallel_degree": 4, "sequence_parallel": 1,
+          "pipeline_parallel_degree": 2, "virtual_pp_degree": 5, "bf16": true,
+          "fp16_opt_level": "O2", "max_seq_length": 2048, "recompute": true)";
+  Settings job = of_file("a.json", common + R"(, "sharding": "stage1", "amp_master_grad": 1})");
+  EXPECT_EQ(job.framework, "PaddleNLP");
+  EXPECT_EQ(sorted(job.workload["parallel"]), parsed(R"({"tensor": 4, "pipeline": 2,
+      "virtual_stages": 5, "sequence": true})"));
+  EXPECT_EQ(job.workload["batch"], 3);
+  EXPECT_EQ(job.micro_batches, 8);
+  EXPECT_EQ(job.model, "llama2_13b");
+  EXPECT_EQ(job.workload["operators"]["sequence"], 2048);
+  EXPECT_EQ(job.workload["activation_checkpointing"], "full");
+  EXPECT_FALSE(job.autocast);
+  EXPECT_EQ(sorted(job.strategy), parsed(R"({"after_passes": true, "exchange": "sharded",
+      "fusion": {"rule": "none", "cast": "fp32"}})"));
+  job = of_file("a.json", common + "}");
+  EXPECT_EQ(sorted(job.strategy),
+            parsed(R"({"after_passes": true, "fusion": {"rule": "size", "size_mb": 128}})"));
+  job = of_file("a.json", R"({"tensor_parallel_degree": 1, "sharding": "stage2", "fp16": true,
+      "sharding_parallel_degree": 8, "max_length": 512})");
+  EXPECT_EQ(job.strategy["hierarchy"]["group_size"], 8);
+  EXPECT_EQ(job.strategy["each_micro_batch"], true);
+  EXPECT_TRUE(job.autocast);
+  EXPECT_FALSE(job.workload.contains("parallel"));
+  job = settings_of("python run.py --tensor_parallel_degree 2 --bf16 1");
+  EXPECT_EQ(job.framework, "PaddleNLP");
+  EXPECT_EQ(job.workload["parallel"]["tensor"], 2);
+  EXPECT_TRUE(
+      contains(refusal_of_file("a.json", R"({"tensor_parallel_degree": 2, "do_ptq": true})"),
+               "do_ptq: trains or quantises"));
+}
+
+const std::string kMindFormers = R"(
+run_mode: finetune
+runner_config: {batch_size: 2, gradient_accumulation_steps: 3}
+parallel: {parallel_mode: 1, enable_parallel_optimizer: true,
+           parallel_optimizer_config: {parallel_optimizer_threshold: 64}}
+parallel_config: {data_parallel: 2, model_parallel: 4, pipeline_stage: 2, use_seq_parallel: true,
+                  micro_batch_num: 16}
+recompute_config: {recompute: [3, 3], select_recompute: false}
+model:
+  model_config: {type: LlamaConfig, seq_length: 2048, hidden_size: 8192, num_layers: 12,
+                 num_heads: 64, n_kv_heads: 8, vocab_size: 32000, multiple_of: 256,
+                 compute_dtype: bfloat16, param_init_type: float32}
+)";
+
+// Without a width a feed-forward layer has two thirds of four times the hidden size, as Code
+// Llama's: 22016 for 8192.
+TEST(LayoutTrainers, MindFormersYaml) {
+  const Settings job = of_file("a.yaml", kMindFormers);
+  EXPECT_EQ(job.framework, "MindFormers");
+  EXPECT_EQ(job.ranks, 16);
+  EXPECT_EQ(sorted(job.workload["parallel"]),
+            parsed(R"({"tensor": 4, "pipeline": 2, "sequence": true})"));
+  EXPECT_EQ(job.workload["batch"], 2);
+  EXPECT_EQ(job.micro_batches, 16);
+  EXPECT_EQ(sorted(job.workload["operators"]["shape"]),
+            parsed(R"({"layers": 12, "hidden": 8192, "heads": 64, "kv_heads": 8,
+      "inner": 22016, "positions": 2048, "words": 32000})"));
+  EXPECT_EQ(job.workload["operators"]["dtype"], "bf16");
+  EXPECT_TRUE(job.autocast);
+  EXPECT_EQ(job.workload["activation_checkpointing"], "full");
+  EXPECT_EQ(sorted(job.strategy), parsed(R"({"dialect": "mindspore", "config":
+      {"parallel_mode": "semi_auto_parallel", "enable_parallel_optimizer": true,
+       "parallel_optimizer_config": {"parallel_optimizer_threshold": 64}}})"));
+  std::string flat = kMindFormers;
+  flat.replace(flat.find("pipeline_stage: 2"), 17, "pipeline_stage: 1");
+  EXPECT_EQ(of_file("a.yaml", flat).micro_batches, 3);
+  flat.replace(flat.find("LlamaConfig"), 11, "GLMConfig");
+  EXPECT_TRUE(contains(of_file("a.yaml", flat + "trainer: {model_name: none_at_all}\n").no_model,
+                       "'GLMConfig' of model.model_config is not read"));
+  EXPECT_TRUE(contains(refusal_of_file("a.yaml", kMindFormers + "moe_config: {expert_num: 8}\n"),
+                       "moe_config.expert_num"));
+}
+
+const std::string kAutomodel = R"(
+step_scheduler: {global_batch_size: 64, local_batch_size: 2}
+model: {_target_: nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained,
+        pretrained_model_name_or_path: meta-llama/Llama-3.1-8B, torch_dtype: bf16}
+dataset: {seq_length: 2048}
+)";
+
+// The last layer stays gathered, as the root does; gradients are summed in the last micro-batch.
+TEST(LayoutTrainers, AutomodelsYaml) {
+  const Settings job = of_file("a.yaml", kAutomodel + R"(
+distributed: {_target_: nemo_automodel.components.distributed.fsdp2.FSDP2Manager, dp_size: 4,
+              tp_size: 2, cp_size: 1, sequence_parallel: true}
+)");
+  EXPECT_EQ(job.framework, "NeMo Automodel");
+  EXPECT_EQ(job.ranks, 8);
+  EXPECT_EQ(sorted(job.workload["parallel"]), parsed(R"({"tensor": 2, "sequence": true})"));
+  EXPECT_EQ(job.workload["batch"], 2);
+  EXPECT_EQ(job.global_batch, 64);
+  EXPECT_EQ(job.workload["operators"]["architecture"], "llama3_8b");
+  EXPECT_EQ(job.workload["operators"]["sequence"], 2048);
+  EXPECT_FALSE(job.autocast);
+  EXPECT_EQ(sorted(job.strategy), parsed(R"({"dialect": "fsdp", "config": {"version": 2,
+      "units": "layers", "no_sync": true, "not_resharded": ["model.layers.31"],
+      "mp_policy": {"param_dtype": "bfloat16", "reduce_dtype": "float32"}}})"));
+  const auto strategy = [](const std::string& distributed) {
+    return of_file("a.yaml", kAutomodel + "distributed: {" + distributed + "}\n").strategy;
+  };
+  EXPECT_EQ(strategy("strategy: ddp")["dialect"], "pytorch");
+  EXPECT_EQ(sorted(strategy("strategy: fsdp2, dp_replicate_size: 2")["config"]["mesh"]),
+            parsed("[2, -1]"));
+  EXPECT_TRUE(contains(refusal_of_file("a.yaml", kAutomodel + "distributed: {strategy: "
+                                                              "megatron_fsdp}\n"),
+                       "'megatronfsdp' is not modelled: FSDP2 and DDP are"));
+}
+
 // Settings of an exchange are a strategy as they are; the model is named before them.
 TEST(Settings, MayBeOnlyOfAStrategy) {
   const Settings run = settings_of(
@@ -686,13 +804,54 @@ TEST(Settings, ReadMindSporesContext) {
                        "given twice, also as 'comm_fusion'"));
 }
 
-// Processes that a launch starts, which say how many nodes there are.
-// Variables of NCCL that change a collective are named.
+// Variables of NCCL that a scenario has keys for are taken, others that change a collective named.
 TEST(Settings, NameNcclsVariables) {
   const Settings job =
       of_file("l.json", R"({"launches": [{"words": ["python", "t.py", "--micro-batch-size", "2"],
-      "environment": {"NCCL_IB_DISABLE": "1", "NCCL_DEBUG": "INFO", "NCCL_ALGO": "Ring"}}]})");
-  EXPECT_TRUE(assumes(job, "sets NCCL_ALGO=Ring, NCCL_IB_DISABLE=1 ("));
+      "environment": {"NCCL_IB_DISABLE": "1", "NCCL_DEBUG": "INFO", "NCCL_ALGO": "Ring",
+                      "NCCL_PROTO": "LL", "NCCL_P2P_DISABLE": "0"}}]})");
+  EXPECT_TRUE(assumes(job, "sets NCCL_PROTO=LL ("));
+  EXPECT_EQ(job.nccl,
+            (std::map<std::string, std::string>{{"NCCL_ALGO", "Ring"}, {"NCCL_IB_DISABLE", "1"}}));
+}
+
+// The scenario of a launch on two nodes has the links that its variables leave.
+TEST(Settings, NcclsVariablesChangeTheScenario) {
+  const auto begun = [](const char* node, const std::string& variables) {
+    const test::Scratch scratch;
+    Json words{"torchrun", "pretrain_gpt.py", "--micro-batch-size", "1"};
+    std::istringstream flags{std::string(kModel)};
+    for (std::string word; flags >> word;) words.push_back(word);
+    const Json launch{{"words", words}, {"environment", Json::parse("{" + variables + "}")}};
+    test::write_text(scratch.path("l.json"), Json{{"launches", Json::array({launch})}}.dump());
+    InitOptions options;
+    options.model = scratch.path("l.json");
+    options.node = node;
+    options.nodes = 2;
+    return init_scenario(options);
+  };
+  const Begun plain = begun("dgx-h100", "");
+  EXPECT_FALSE(plain.scenario["cluster"].contains("nccl"));
+  const Begun sockets = begun("dgx-h100", R"("NCCL_IB_DISABLE": "1")");
+  const Scenario tcp = input::parse_scenario(input::document_of("s", sockets.scenario));
+  EXPECT_EQ(tcp.cluster.fabric, Fabric::kTcp);
+  EXPECT_DOUBLE_EQ(tcp.cluster.tiers.back().bandwidth, 12.5e9);
+  EXPECT_TRUE(test::any_contains(sockets.assumed, "NCCL_IB_DISABLE=1"));
+  // EFA is a plugin's.
+  EXPECT_FALSE(
+      begun("p5.48xlarge", R"("NCCL_IB_DISABLE": "1")").scenario["cluster"].contains("inter"));
+  const Begun apart = begun("dgx-h100", R"("NCCL_P2P_DISABLE": "1", "NCCL_ALGO": "RING")");
+  const Scenario shared = input::parse_scenario(input::document_of("s", apart.scenario));
+  EXPECT_NEAR(shared.cluster.tiers.front().bandwidth, 5.5e9, 1e6);
+  EXPECT_EQ(shared.cluster.nccl.nvlink, false);
+  for (const Strategy& strategy : shared.strategies) EXPECT_EQ(strategy.algorithm, "ring");
+  EXPECT_EQ(
+      begun("dgx-h100", R"("NCCL_MAX_NCHANNELS": "2")").scenario["cluster"]["nccl"]["channels"], 2);
+  EXPECT_FALSE(
+      begun("dgx-h100", R"("NCCL_MAX_NCHANNELS": "32")").scenario["cluster"].contains("nccl"));
+  EXPECT_FALSE(begun("workstation-4090", R"("NCCL_P2P_DISABLE": "1")")
+                   .scenario["cluster"]
+                   .contains("intra"));
 }
 
 // Megatron-DeepSpeed sums by DeepSpeed's engine.

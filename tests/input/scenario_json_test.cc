@@ -26,7 +26,8 @@ void expect_same(const Device& a, const Device& b) {
   EXPECT_EQ(a.name, b.name);
   for (const auto figure :
        {&Device::flops, &Device::half_flops, &Device::memory, &Device::launch, &Device::kernel_gap,
-        &Device::host_sync, &Device::data_parallel_overhead, &Device::data_parallel_slowdown}) {
+        &Device::host_sync, &Device::host_link, &Device::host_update,
+        &Device::data_parallel_overhead, &Device::data_parallel_slowdown}) {
     EXPECT_DOUBLE_EQ(a.*figure, b.*figure);
   }
 }

@@ -60,6 +60,30 @@ std::string shortage_of(const Json& scenario) {
 
 double counted(const Memory& memory) { return memory.states() - memory.buffers; }
 
+// Of 16 bytes a parameter an offload leaves the fp16 weights, and of ZeRO-1 the gradients; shards
+// of FSDP leave nothing but what is gathered.
+TEST(Memory, AnOffloadLeavesTheDevice) {
+  const Json model = scenario_of(10, 1, "fp16");
+  const auto zero = [&](int stage, const char* more) {
+    const std::string config = R"({"zero_optimization": {"stage": )" + std::to_string(stage) +
+                               R"(, "offload_optimizer": {"device": "cpu"})" + more + "}}";
+    return memory_with(model, "deepspeed", config.c_str());
+  };
+  EXPECT_DOUBLE_EQ(counted(zero(1, "")), 4 * kBillion);
+  EXPECT_DOUBLE_EQ(counted(zero(2, "")), 2 * kBillion);
+  EXPECT_DOUBLE_EQ(counted(zero(3, "")), 2 * kBillion / 8);
+  EXPECT_DOUBLE_EQ(counted(zero(3, R"(, "offload_param": {"device": "cpu"})")), 0);
+  EXPECT_DOUBLE_EQ(counted(memory_with(model, "fsdp", R"({"offload_policy": "CPUOffloadPolicy"})")),
+                   0);
+  const Memory shards =
+      memory_with(model, "deepspeed",
+                  R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}})");
+  EXPECT_DOUBLE_EQ(counted(shards), 14 * kBillion / 8);
+  const Memory megatron = memory_with(
+      model, "megatron", R"({"use-distributed-optimizer": true, "optimizer-cpu-offload": true})");
+  EXPECT_DOUBLE_EQ(megatron.optimizer, 0);
+}
+
 // Rajbhandari et al. 2020, figure 1: 7.5 * 10^9 parameters in fp16 with Adam on 64 GPUs.
 TEST(Memory, IsWhatZeroPublished) {
   const Json model = scenario_of(75, 8, "fp16");

@@ -38,6 +38,24 @@ std::vector<std::string> warnings_on(const Json& scenario) {
   return warnings_of(test::parsed(scenario));
 }
 
+// The figures of an update on the host are guesses unless the cluster gives them.
+TEST(Warnings, AnUpdateOnTheHostIsNamed) {
+  Json scenario = plain();
+  EXPECT_TRUE(warnings_on(scenario).empty());
+  scenario["strategies"][0]["offload"] = "optimizer";
+  auto said = warnings_on(scenario);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_TRUE(contains(said[0], "0.81 ns to update a parameter, all of a node together, a guess"))
+      << said[0];
+  EXPECT_TRUE(contains(said[0], "25 GB/s")) << said[0];
+  scenario["cluster"]["device"]["host_update_ns"] = 0.3;
+  scenario["cluster"]["device"]["host_link_gbytes_per_s"] = 50;
+  said = warnings_on(scenario);
+  EXPECT_TRUE(
+      contains(said.at(0), "0.3 ns to update a parameter, all of a node together; transfers"))
+      << said.at(0);
+}
+
 // Costs that no measurement speaks for: said, for they look like the others.
 TEST(Warnings, CollectivesThatLeaveTheMeasurementsAreNamed) {
   Scenario scenario = test::parsed(plain());

@@ -197,6 +197,7 @@ const std::vector<Fragment> kOfStrategies{
     {"cross-step", "", R"({"strategy": {"cross_step": true}})"},
     {"partition", "", R"({"strategy": {"partition_mb": 0.5}})"},
     {"no overlap", "", R"({"strategy": {"overlap": false}})"},
+    {"optimizer on the host", "", R"({"strategy": {"offload": "optimizer"}})"},
     {"after all passes", "", R"({"strategy": {"after_passes": true}})"},
     {"copies and the host", "", R"({"strategy": {"bucket_copies": true, "host_sync": true}})"},
     {"update by bucket", "", R"({"strategy": {"update": "per_bucket"}})"},

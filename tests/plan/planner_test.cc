@@ -41,6 +41,39 @@ TEST(Planner, AStepIsForwardBackwardAllReduceUpdate) {
   EXPECT_EQ(plan.ops.back().after, (std::vector<OpId>{2, 4, 6, 8, 10}));
 }
 
+// 500 parameters of 4 bytes on 4 ranks of a node with an update of 1 us a parameter and a link of
+// 1 MB/s: 4 x 500 us for all, 2 ms down and 2 ms up for each rank, a shard a quarter of that.
+TEST(Planner, TheHostUpdates) {
+  Cluster cluster = cluster_of(1, 4);
+  cluster.device.host_update = 1e-6;
+  cluster.device.host_link = 1e6;
+  Strategy strategy;
+  const auto update_of = [&](const Workload& workload) {
+    const Plan plan = make_plan(workload, cluster, strategy);
+    Seconds sum = 0;
+    for (const Op* op : ops_of(plan, Phase::kUpdate)) sum += compute_of(*op).seconds;
+    EXPECT_EQ(plan.updates_on_host, states_on_host(strategy));
+    return sum;
+  };
+  EXPECT_DOUBLE_EQ(update_of(five()), 0.002);
+  strategy.offload = Strategy::Offload::kOptimizer;
+  EXPECT_DOUBLE_EQ(update_of(five()), 0.002 + 0.004);
+  strategy.exchange = Strategy::Exchange::kSharded;
+  EXPECT_DOUBLE_EQ(update_of(five()), 0.006 / 4);
+  // Every micro-batch takes its gradients down; parameters that are not kept come up twice in each.
+  Workload workload = five();
+  workload.micro_batches = 3;
+  strategy.each_micro_batch = true;
+  EXPECT_DOUBLE_EQ(update_of(workload), (0.002 + 3 * 0.002 + 0.002) / 4);
+  strategy.offload = Strategy::Offload::kAll;
+  strategy.traits.sharded = FrameworkTraits::Sharded::kParameters;
+  strategy.regather = true;
+  EXPECT_DOUBLE_EQ(update_of(workload), (0.002 + 3 * 0.002 + 6 * 0.002) / 4);
+  // Without the states the device updates, in 2 ms for all, and sends its shard down.
+  strategy.offload = Strategy::Offload::kParameters;
+  EXPECT_DOUBLE_EQ(update_of(workload), (0.002 + 6 * 0.002 + 0.002) / 4);
+}
+
 TEST(Planner, ABucketWaitsForItsLastGradient) {
   Strategy strategy = strategy_with(Fusion::Rule::kCount);
   strategy.fusion.count = 3;

@@ -69,6 +69,7 @@ inline const std::vector<std::vector<Json>>& strategy_knobs() {
         {R"({"regather": true})"},
         {R"({"each_micro_batch": true})"},
         {R"({"in_flight": 1})"},
+        {R"({"offload": "optimizer"})"},
         {R"({"regather_group": 2})"},
         {R"({"kept_groups": 1})"},
         {R"({"kept_in_step": true})"},
