@@ -3,6 +3,7 @@
 
 #include "cli/options.h"
 #include "core/metrics.h"
+#include "core/metrics/phases.h"
 #include "core/plan.h"
 #include "formats/input/document.h"
 #include "reports/format.h"
@@ -60,7 +61,7 @@ int run(const BucketsVerb& options) {
   const input::Document document = measure::calibrate_document(read(options.scenario)).document;
   const Scenario scenario = input::parse_scenario(document);
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
-  const auto point = plan::training_phases(strategy, scenario.training).front().point;
+  const auto point = measure::planned_phases(strategy, scenario.training).front().point;
   const plan::Plan plan = plan::make_plan(
       scenario.workload, measure::cluster_left(scenario, strategy), strategy, point);
   const double collectives = measure::collectives_per_step(plan);

@@ -5,8 +5,8 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/job.h"
@@ -94,12 +94,12 @@ class GraphBuilder {
   };
   std::string prefix_;
   std::vector<Step> tape_;
-  std::map<int, std::vector<int>> gradients_;
-  std::map<int, bool> constants_;
+  std::unordered_map<int, std::vector<int>> gradients_;
+  std::unordered_map<int, bool> constants_;
   std::vector<Parameter> parameters_;
-  std::map<std::string, std::size_t> by_name_;
-  std::map<int, std::size_t> by_value_;
-  std::map<int, std::size_t> owner_;  // index of the parameter, by its gradients' values
+  std::unordered_map<std::string, std::size_t> by_name_;
+  std::unordered_map<int, std::size_t> by_value_;
+  std::unordered_map<int, std::size_t> owner_;  // index of the parameter, by its gradients' values
 };
 
 }  // namespace syncline::operators

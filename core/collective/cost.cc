@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -148,6 +149,7 @@ struct CostCache::Entry {
 
   // Latencies by payload bytes; if all messages cost the same, one list under 0.
   std::unordered_map<Bytes, std::vector<Seconds>> latencies = {};
+  const std::pair<const Bytes, std::vector<Seconds>>* last_latencies = nullptr;
 
   const CollectiveCost& cost() const { return own_cost ? *own_cost : work.cost; }
   const CollectiveCost& at_once() const { return own_at_once ? *own_at_once : work.at_once; }
@@ -229,9 +231,13 @@ struct CostCache::Entry {
   }
   // Stored, because bounds ask for one size again and again.
   const std::vector<Seconds>& latencies_of(Bytes bytes) {
-    const auto [it, fresh] = latencies.try_emplace(uniform() ? 0 : bytes);
-    if (fresh) it->second = waits(static_cast<double>(bytes));
-    return it->second;
+    if (uniform()) bytes = 0;
+    if (last_latencies == nullptr || last_latencies->first != bytes) {
+      const auto [it, fresh] = latencies.try_emplace(bytes);
+      if (fresh) it->second = waits(static_cast<double>(bytes));
+      last_latencies = &*it;
+    }
+    return last_latencies->second;
   }
   const CollectiveCost& cost_of(Bytes bytes) {
     return latencies_of(bytes).size() == cost().stages.size() ? cost() : at_once();
@@ -454,11 +460,27 @@ double CostCache::share_of_measured(const Collective& collective, int measured_o
   return shares_of_measured_.emplace_back(collective, share).second;
 }
 
+namespace {
+
+// Returns a number that payloads of one size between other ranks, as a pipeline's, seldom share.
+Bytes number_of(const Collective& collective) {
+  constexpr std::uint64_t kMix = 0x9e3779b97f4a7c15;
+  std::uint64_t number = static_cast<std::uint64_t>(collective.bytes());
+  for (const int part : {collective.groups.base, collective.groups.member_step,
+                         collective.groups.size, static_cast<int>(collective.kind)}) {
+    number = (number ^ static_cast<std::uint64_t>(part)) * kMix;
+  }
+  return static_cast<Bytes>(number >> 1);
+}
+
+}  // namespace
+
 // Returns the entry of a payload with the time of a cost model, or nullptr if the links decide.
 CostCache::CostModelEntry* CostCache::cost_model_entry(const Collective& collective) {
   if (!cluster_.cost_model && !collective.nccl) return nullptr;
   if (last_cost_model_ != nullptr && *last_cost_model_ == collective) return last_cost_model_;
-  const auto [first, last] = cost_model_entries_.equal_range(collective.bytes());
+  const Bytes number = number_of(collective);
+  const auto [first, last] = cost_model_entries_.equal_range(number);
   const auto known =
       std::find_if(first, last, [&](const auto& e) { return *e.second == collective; });
   if (known != last) return last_cost_model_ = known->second.get();
@@ -498,7 +520,7 @@ CostCache::CostModelEntry* CostCache::cost_model_entry(const Collective& collect
     for (auto& [link, seconds] : stage.links) seconds *= cost.scale;
   }
   last_cost_model_ = fresh.get();
-  cost_model_entries_.emplace(collective.bytes(), std::move(fresh));
+  cost_model_entries_.emplace(number, std::move(fresh));
   return last_cost_model_;
 }
 

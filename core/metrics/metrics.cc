@@ -108,7 +108,7 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
     if (account == Account::kHandling) metrics.comm_overhead += span.end - span.begin;
     if (account == Account::kCommunication) busy.emplace_back(span.begin, span.end);
   }
-  std::sort(busy.begin(), busy.end());
+  if (!std::ranges::is_sorted(busy)) std::ranges::sort(busy);
   metrics.compute /= steps;
   metrics.communication = covered(busy) / steps;
   const Seconds rest = std::max(0.0, metrics.step_time - metrics.compute);

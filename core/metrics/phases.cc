@@ -67,6 +67,13 @@ std::vector<Phase> with_plain_steps_apart(const std::vector<plan::TrainingPhase>
 
 }  // namespace
 
+std::vector<plan::TrainingPhase> planned_phases(const Strategy& strategy,
+                                                const Training& training) {
+  const auto apart =
+      with_plain_steps_apart(plan::training_phases(strategy, training), strategy.local_sgd, false);
+  return {apart.begin(), apart.end()};
+}
+
 void for_each_phase(const Job& job, const Strategy& strategy, run::ExecutorTraits executor,
                     const std::function<void(TrainingStretch&)>& use) {
   const auto fused =

@@ -3,12 +3,17 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "core/executor.h"
 #include "core/job.h"
 #include "core/plan.h"
 
 namespace syncline::measure {
+
+// Returns the phases of a training (plan::training_phases) as they are planned: of a long LocalSGD
+// period the steps that are alike make a phase of their own, of which some are planned.
+std::vector<plan::TrainingPhase> planned_phases(const Strategy& strategy, const Training& training);
 
 // One phase of a training, and how it is run to be measured.
 struct TrainingStretch {

@@ -289,7 +289,9 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
       bucket.ready = arrives_with(bucket.ready, strategy, last);
     }
     if (traits.in_turn && fusion.rule == Fusion::Rule::kGroups) take_turns(buckets, fusion);
-    std::ranges::stable_sort(buckets, {}, &Bucket::ready);
+    if (!std::ranges::is_sorted(buckets, {}, &Bucket::ready)) {
+      std::ranges::stable_sort(buckets, {}, &Bucket::ready);
+    }
     if (ticks) {
       gradients = released_at_ticks(workload, cluster, strategy, codec, {}, std::move(buckets),
                                     point.tick_phase);

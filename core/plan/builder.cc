@@ -47,6 +47,7 @@ OpId Builder::send(std::size_t bucket, const Route& route, StreamId stream,
   for (const RouteStep& leg : route) {
     if (leg.last_micro_batch && !last_micro_batch) continue;
     const bool follows = !std::exchange(first, false);
+    if (follows) after = {last};
     // Between the legs of a route the host waits as it does after the last one.
     if (follows && communication_.host_sync > 0) {
       after = {wait_for_host(communication_.host_sync, {}, stream)};
@@ -56,7 +57,6 @@ OpId Builder::send(std::size_t bucket, const Route& route, StreamId stream,
     std::erase_if(after, [&](OpId id) { return plan.ops[index(id)].stream == stream; });
     last = add(stream, leg.collective, std::move(after));
     std::get<collective::Collective>(plan.ops.back().work).bucket = static_cast<int>(bucket);
-    after = {last};
   }
   return last;
 }

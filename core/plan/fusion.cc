@@ -46,29 +46,32 @@ Parts merge(const std::vector<const Tensor*>& tensors,
   const std::int64_t most = fusion.count > 0 ? fusion.count : kNoLimit;
   const bool by_size = fusion.rule == Fusion::Rule::kSize;
   Parts groups;
-  std::vector<int> open;
+  // The open group: its first unit, its tensors and its bytes.
+  std::size_t begin = 0;
+  std::int64_t held = 0;
   Bytes bytes = 0;
-  const auto close = [&] {
-    if (open.empty()) return;
-    groups.push_back(std::move(open));
-    open.clear();
-    bytes = 0;
+  const auto close = [&](std::size_t end) {
+    if (begin == end) return;
+    std::vector<int>& group = groups.emplace_back();
+    group.reserve(index(held));
+    for (; begin < end; ++begin)
+      group.insert(group.end(), units[begin].begin(), units[begin].end());
+    held = bytes = 0;
   };
-  for (const auto& unit : units) {
+  for (std::size_t u = 0; u < units.size(); ++u) {
     Bytes added = 0;
-    for (const int tensor : unit) added += tensors[index(tensor)]->bytes();
+    for (const int tensor : units[u]) added += tensors[index(tensor)]->bytes();
+    const auto more = static_cast<std::int64_t>(units[u].size());
     const bool first = groups.empty() && fusion.first_size > 0;
     const Bytes limit = !by_size ? kNoLimit : first ? fusion.first_size : fusion.size;
-    const auto count = static_cast<std::int64_t>(open.size() + unit.size());
-    if (fusion.close == Fusion::Close::kBefore && (bytes + added > limit || count > most)) close();
-    open.insert(open.end(), unit.begin(), unit.end());
+    const bool exceeds = bytes + added > limit || held + more > most;
+    if (fusion.close == Fusion::Close::kBefore && exceeds) close(u);
+    held += more;
     bytes += added;
-    if (fusion.close == Fusion::Close::kAfter &&
-        (bytes >= limit || static_cast<std::int64_t>(open.size()) >= most)) {
-      close();
-    }
+    const bool reaches = bytes >= limit || held >= most;
+    if (fusion.close == Fusion::Close::kAfter && reaches) close(u + 1);
   }
-  close();
+  close(units.size());
   return groups;
 }
 

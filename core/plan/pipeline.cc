@@ -1,8 +1,11 @@
 #include "core/plan/pipeline.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -52,11 +55,12 @@ struct Some {
 };
 
 // Returns the tensors of one part, with their computation. `without`: the whole workload without
-// tensors, buffers and operators.
+// its lists. `all`: bytes of the whole's gradients.
 Some part_of(const Workload& whole, const Workload& without, const std::vector<Seconds>& forward,
-             int number) {
+             double all, int number) {
   Some part{without, {}};
   Workload& own = part.workload;
+  own.forward = 0;
   for (std::size_t t = 0; t < whole.tensors.size(); ++t) {
     if (whole.tensors[t].part != number) continue;
     part.tensors.push_back(static_cast<int>(t));
@@ -64,16 +68,14 @@ Some part_of(const Workload& whole, const Workload& without, const std::vector<S
     own.tensors.back().forward = forward[t];
     own.forward += forward[t];
   }
-  own.update *= static_cast<double>(gradient_bytes(own)) /
-                std::max(1.0, static_cast<double>(gradient_bytes(whole)));
+  own.update *= static_cast<double>(gradient_bytes(own)) / std::max(1.0, all);
   return part;
 }
 
 // Returns dense gradients or an expert's, each with the time since the previous one of its kind.
 Some kind_of(const Workload& whole, bool expert) {
-  Some kind;
-  kind.workload = whole;
-  kind.workload.tensors.clear();
+  Some kind{without_lists(whole), {}};
+  kind.workload.buffers = whole.buffers;
   Seconds skipped = 0;
   for (std::size_t t = 0; t < whole.tensors.size(); ++t) {
     skipped += whole.tensors[t].backward;
@@ -131,68 +133,140 @@ Strategy among(const Strategy& strategy, const std::vector<int>& tensors) {
   return own;
 }
 
-// Returns the communication of gradients of one kind, with tensor indices of the whole.
-Communication communication_of_kind(const Workload& whole, const Cluster& cluster,
-                                    const Parallel& parallel, const Strategy& strategy,
-                                    const TrainingPoint& point, int stage, bool expert) {
-  const Some kind = kind_of(whole, expert);
-  const int step = exchange_step(parallel, expert);
-  Strategy own = among(strategy, kind.tensors);
-  if (expert) own = for_experts(own, parallel, exchanging(cluster, parallel).ranks());
-  Communication communication =
-      communication_of(kind.workload, exchange_view(cluster, parallel, step), own, point);
-  communication.ranks = cluster.ranks();
-  const bool late = strategy.after_passes;
-  const int last = static_cast<int>(whole.tensors.size()) - 1;
-  for (auto* list : {&communication.gradients, &communication.parameters}) {
-    for (BucketExchange& exchange : *list) {
-      for (int& tensor : exchange.bucket.tensors) tensor = kind.tensors[index(tensor)];
-      exchange.bucket.ready = kind.tensors[index(exchange.bucket.ready)];
-      if (late && list == &communication.gradients) exchange.bucket.ready = last;
-      exchange.needed = kind.tensors[index(exchange.needed)];
-      for (Route* route : {&exchange.reduce, &exchange.gather, &exchange.regather}) {
-        for (RouteStep& leg : *route)
-          place_in_stage(leg.collective, cluster, parallel, stage, step);
-      }
+using Lists = std::vector<std::vector<int>>;
+
+// Returns, by part of the model, the part's tensors in each of these groups, by their indices in
+// the part. Groups without any are left out.
+std::vector<Lists> split_by_part(std::span<const std::vector<int>> groups,
+                                 const Workload& workload) {
+  const auto parts = index(workload.parallel.parts());
+  std::vector<int> own, count(parts, 0);  // index in its part, by tensor; tensors, by part
+  for (const Tensor& tensor : workload.tensors) own.push_back(count[index(tensor.part)]++);
+  std::vector<Lists> split(parts);
+  std::vector<const std::vector<int>*> last(parts, nullptr);  // group of a part's last list
+  for (const std::vector<int>& group : groups) {
+    for (const int tensor : group) {
+      if (index(tensor) >= own.size()) continue;
+      const auto part = index(workload.tensors[index(tensor)].part);
+      if (std::exchange(last[part], &group) != &group) split[part].emplace_back();
+      split[part].back().push_back(own[index(tensor)]);
     }
   }
-  for (Fetch& fetch : communication.fetches) {
-    for (Moment* moment : {&fetch.asked, &fetch.needed}) {
-      moment->tensor = kind.tensors[index(moment->tensor)];
-    }
-    for (RouteStep& leg : fetch.route)
-      place_in_stage(leg.collective, cluster, parallel, stage, step);
-  }
-  return communication;
+  return split;
 }
 
-// Returns the communication of all gradients that a stage sums, in the order of readiness.
-Communication communication_of_stage(const Workload& whole, const Cluster& cluster,
-                                     const Parallel& parallel, const Strategy& strategy,
-                                     const TrainingPoint& point, int stage) {
-  const auto experts = std::ranges::count_if(whole.tensors, &Tensor::expert);
-  const bool some = experts > 0;
-  const bool all = experts == static_cast<std::ptrdiff_t>(whole.tensors.size());
-  const auto of_kind = [&](bool expert) {
-    return communication_of_kind(whole, cluster, parallel, strategy, point, stage, expert);
-  };
-  if (!some || all) return of_kind(all && some);
-  Communication both = of_kind(false);
-  Communication expert = of_kind(true);
-  if (both.fetching) {
-    throw InternalError("strategy '" + strategy.name + "' fetches parameters beside experts");
+// Returns the strategy of each part: groups list its own tensors.
+std::vector<Strategy> strategies_of_parts(const Strategy& strategy, const Workload& workload) {
+  Strategy without = strategy;
+  without.notes.clear();
+  without.fusion.groups.clear();
+  without.gather_groups.clear();
+  const std::span gathered(strategy.gather_groups);
+  const auto fused = split_by_part(strategy.fusion.groups, workload);
+  const auto kept = split_by_part(gathered.first(index(strategy.traits.kept_groups)), workload);
+  const auto gathers = split_by_part(gathered, workload);
+  std::vector<Strategy> strategies(fused.size(), without);
+  for (std::size_t part = 0; part < fused.size(); ++part) {
+    strategies[part].fusion.groups = fused[part];
+    strategies[part].gather_groups = gathers[part];
+    strategies[part].traits.kept_groups = static_cast<int>(kept[part].size());
   }
-  both.shards = std::max(both.shards, expert.shards);
-  const auto merge = [](std::vector<BucketExchange>& into, std::vector<BucketExchange>& from,
-                        bool sorted) {
+  return strategies;
+}
+
+// The communication of a stage's gradients, between the ranks that hold them.
+class StageExchanges {
+ public:
+  StageExchanges(const Cluster& cluster, const Parallel& parallel, const TrainingPoint& point)
+      : cluster_(cluster), parallel_(parallel), point_(point) {}
+
+  // Returns the communication of all gradients that a stage sums, in the order of readiness.
+  // Requires that the strategy's groups list these tensors alone.
+  Communication of_stage(const Workload& whole, const Strategy& strategy, int stage) {
+    const auto experts = std::ranges::count_if(whole.tensors, &Tensor::expert);
+    const bool all = experts == static_cast<std::ptrdiff_t>(whole.tensors.size());
+    if (experts == 0 || all) {
+      std::vector<int> tensors(whole.tensors.size());
+      std::iota(tensors.begin(), tensors.end(), 0);
+      return once_passed(of_kind(whole, tensors, strategy, stage, experts > 0), strategy, whole);
+    }
+    Communication both = of_some(whole, strategy, stage, false);
+    Communication expert = of_some(whole, strategy, stage, true);
+    if (both.fetching) {
+      throw InternalError("strategy '" + strategy.name + "' fetches parameters beside experts");
+    }
+    both.shards = std::max(both.shards, expert.shards);
+    merge(both.gradients, expert.gradients, true);
+    merge(both.parameters, expert.parameters, strategy.cross_step);
+    return both;
+  }
+
+ private:
+  // Adds exchanges to others, by readiness if they are `sorted`.
+  static void merge(std::vector<BucketExchange>& into, std::vector<BucketExchange>& from,
+                    bool sorted) {
     std::move(from.begin(), from.end(), std::back_inserter(into));
     if (!sorted) return;
     std::ranges::stable_sort(into, {}, [](const BucketExchange& one) { return one.bucket.ready; });
-  };
-  merge(both.gradients, expert.gradients, true);
-  merge(both.parameters, expert.parameters, strategy.cross_step);
-  return both;
-}
+  }
+
+  // Returns the communication of dense gradients, or of experts'.
+  Communication of_some(const Workload& whole, const Strategy& strategy, int stage, bool expert) {
+    const Some kind = kind_of(whole, expert);
+    const Strategy own = among(strategy, kind.tensors);
+    return once_passed(of_kind(kind.workload, kind.tensors, own, stage, expert), strategy, whole);
+  }
+
+  // Lets exchanges wait for the last gradient of all if the strategy sends after the passes.
+  static Communication once_passed(Communication communication, const Strategy& strategy,
+                                   const Workload& whole) {
+    for (BucketExchange& exchange : communication.gradients) {
+      if (!strategy.after_passes) break;
+      exchange.bucket.ready = static_cast<int>(whole.tensors.size()) - 1;
+    }
+    return communication;
+  }
+
+  // Returns the communication of gradients of one kind, with the indices `tensors`.
+  Communication of_kind(const Workload& kind, const std::vector<int>& tensors,
+                        const Strategy& strategy, int stage, bool expert) {
+    const int step = exchange_step(parallel_, expert);
+    auto& view = views_.at(expert ? 1 : 0);
+    if (!view) view = exchange_view(cluster_, parallel_, step);
+    std::optional<Strategy> of_experts;
+    if (expert) {
+      of_experts = for_experts(strategy, parallel_, exchanging(cluster_, parallel_).ranks());
+    }
+    Communication communication =
+        communication_of(kind, *view, expert ? *of_experts : strategy, point_);
+    communication.ranks = cluster_.ranks();
+    const auto place = [&](Route& route) {
+      for (RouteStep& leg : route) place_in_stage(leg.collective, cluster_, parallel_, stage, step);
+    };
+    for (auto* list : {&communication.gradients, &communication.parameters}) {
+      for (BucketExchange& exchange : *list) {
+        for (int& tensor : exchange.bucket.tensors) tensor = tensors[index(tensor)];
+        exchange.bucket.ready = tensors[index(exchange.bucket.ready)];
+        exchange.needed = tensors[index(exchange.needed)];
+        for (Route* route : {&exchange.reduce, &exchange.gather, &exchange.regather}) {
+          place(*route);
+        }
+      }
+    }
+    for (Fetch& fetch : communication.fetches) {
+      for (Moment* moment : {&fetch.asked, &fetch.needed}) {
+        moment->tensor = tensors[index(moment->tensor)];
+      }
+      place(fetch.route);
+    }
+    return communication;
+  }
+
+  const Cluster& cluster_;
+  const Parallel& parallel_;
+  const TrainingPoint& point_;
+  std::array<std::optional<Cluster>, 2> views_;  // of ranks that sum dense gradients, experts'
+};
 
 // The step of one part by itself; the stages' passes are cut from it.
 struct Template {
@@ -227,6 +301,8 @@ class StagedPlan {
                                                 : cluster.ranks() / parallel_.pipeline;
     plan_.streams = parallel_.pipeline * (streams_ + kSends);
   }
+
+  void reserve(std::size_t operations) { plan_.ops.reserve(operations); }
 
   // Returns the last computation of a stage so far; -1: none.
   OpId computed(int stage) const { return computed_[index(stage)]; }
@@ -467,16 +543,14 @@ class PartCuts {
  public:
   PartCuts(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
            const TrainingPoint& point)
-      : parallel_(workload.parallel), cluster_(cluster), strategy_(strategy), point_(point) {
-    Workload without = workload;
-    without.tensors.clear();
-    without.buffers.clear();
-    without.operators = {};
+      : parallel_(workload.parallel), exchanges_(cluster, parallel_, point) {
+    Workload without = without_lists(workload);
     without.parallel = {};
-    without.forward = 0;
     const std::vector<Seconds> forward = forward_times(workload);
+    const auto all = static_cast<double>(gradient_bytes(workload));
+    const std::vector<Strategy> strategies = strategies_of_parts(strategy, workload);
     for (int k = 0; k < parallel_.parts(); ++k) {
-      parts.push_back(cut(part_of(workload, without, forward, k), k));
+      parts.push_back(cut(part_of(workload, without, forward, all, k), strategies[index(k)], k));
     }
   }
 
@@ -486,7 +560,7 @@ class PartCuts {
  private:
   // Returns the step of part `number`, planned by itself for one micro-batch. Its buckets go to
   // `buckets`, with the indices of the whole. `some`: the part's workload and its tensors.
-  Template cut(Some some, int number) {
+  Template cut(Some some, const Strategy& strategy, int number) {
     Workload& own = some.workload;
     own.micro_batches = 1;
     // Once per stage, not per chunk.
@@ -503,8 +577,7 @@ class PartCuts {
     }
     if (!some.tensors.empty()) made.first_tensor = some.tensors.front();
     made.first_bucket = static_cast<int>(buckets.size());
-    Communication communication = communication_of_stage(
-        own, cluster_, parallel_, among(strategy_, some.tensors), point_, made.stage);
+    Communication communication = exchanges_.of_stage(own, strategy, made.stage);
     communication.by_clock = false;  // other stages delay its passes
     if (number >= parallel_.pipeline) communication.step_begin = communication.buffer_broadcast = 0;
     made.plan = step_plan(own, std::move(communication), &made.cut);
@@ -518,9 +591,7 @@ class PartCuts {
   }
 
   const Parallel& parallel_;
-  const Cluster& cluster_;
-  const Strategy& strategy_;
-  const TrainingPoint& point_;
+  StageExchanges exchanges_;
 };
 
 // Returns the bytes of the tied gradient in the format of its sum.
@@ -557,6 +628,8 @@ Plan pipelined_plan(const Workload& workload, const Cluster& cluster, const Stra
   int streams = 1;
   for (const Template& part : parts) streams = std::max(streams, part.plan.streams);
   StagedPlan plan(workload.parallel, cluster, streams);
+  constexpr std::size_t kOfMicroBatch = 4;  // a part's passes and sends
+  plan.reserve(kOfMicroBatch * parts.size() * index(workload.micro_batches));
   PassWalk(workload, strategy, plan, parts).walk_passes();
   if (PassWalk::after_passes(strategy)) {
     for (Template& part : parts) {
@@ -576,6 +649,39 @@ Plan pipelined_plan(const Workload& workload, const Cluster& cluster, const Stra
 }
 
 }  // namespace
+
+// Names every field, so that it does not compile without a new one.
+Workload without_lists(const Workload& whole) {
+  const auto& [name, source, batch, batch_given, tokens, framework_version, micro_batches, parallel,
+               forward, update, optimizer_states, optimizer_given, host_gap, buffer_broadcast,
+               tensors, buffers, operators, rated_times, copies_measured, copy_kernels, time_spread,
+               recompute, recompute_every, delayed_scaling, times_given] = whole;
+  return {name,
+          source,
+          batch,
+          batch_given,
+          tokens,
+          framework_version,
+          micro_batches,
+          parallel,
+          forward,
+          update,
+          optimizer_states,
+          optimizer_given,
+          host_gap,
+          buffer_broadcast,
+          {},
+          {},
+          {},
+          rated_times,
+          copies_measured,
+          copy_kernels,
+          time_spread,
+          recompute,
+          recompute_every,
+          delayed_scaling,
+          times_given};
+}
 
 std::vector<Pass> passes_of(const Parallel& parallel, int micro_batches, int stage) {
   const std::vector<Pass> forward = forward_passes(parallel, micro_batches);
@@ -648,8 +754,10 @@ Strategy for_experts(const Strategy& strategy, const Parallel& parallel, int ran
 Plan whole_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                 const TrainingPoint& point) {
   if (workload.parallel.pipeline > 1) return pipelined_plan(workload, cluster, strategy, point);
-  return step_plan(
-      workload, communication_of_stage(workload, cluster, workload.parallel, strategy, point, 0));
+  std::vector<int> tensors(workload.tensors.size());
+  std::iota(tensors.begin(), tensors.end(), 0);
+  return step_plan(workload, StageExchanges(cluster, workload.parallel, point)
+                                 .of_stage(workload, among(strategy, tensors), 0));
 }
 
 Seconds least_step(const Workload& workload) {

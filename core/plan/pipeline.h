@@ -36,6 +36,9 @@ std::optional<UnevenGroups> uneven_groups(const Strategy& strategy, const Worklo
 // Returns the strategy for experts' gradients only; `ranks` sum a dense one. Requires even groups.
 Strategy for_experts(const Strategy& strategy, const Parallel& parallel, int ranks);
 
+// Returns the workload without tensors, buffers and operators, which are slow to copy.
+Workload without_lists(const Workload& whole);
+
 // Plans the step of a whole job, like step_plan. Requires parallel.whole_job().
 Plan whole_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                 const TrainingPoint& point);

@@ -101,7 +101,9 @@ class Routes {
   // Returns one logical all-reduce by the strategy's hierarchy.
   Route all_reduce(const Payload& payload) const {
     const Hierarchy& hierarchy = strategy_.hierarchy;
+    constexpr std::size_t kMostLegs = 3;
     Route route;
+    route.reserve(hierarchy.form == Hierarchy::Form::kFlat ? 1 : kMostLegs);
     const auto add = [&](CollectiveKind kind, const std::string& algorithm,
                          collective::Groups groups, std::int64_t elements) {
       if (groups.size < 2) return;

@@ -119,10 +119,14 @@ class Inserted {
       : device_(device), given_(std::move(given)), ends_(given_.ops.size(), 0) {
     if (given_.ranks > 1 && given_.streams > 1 && device.overlap.any()) find_exchanges();
     std::vector<plan::Op> ops = std::exchange(given_.ops, {});
+    std::vector<plan::Bucket> buckets = std::exchange(given_.buckets, {});
     plan = given_;
+    plan.buckets = std::move(buckets);
     given_.ops = std::move(ops);
-    plan.ops.reserve(given_.ops.size());
-    effects.reserve(given_.ops.size());
+    constexpr std::size_t kAround = 3;  // operations of interference around an exchange
+    const std::size_t likely = given_.ops.size() + kAround * exchanges_.size();
+    plan.ops.reserve(likely);
+    effects.reserve(likely);
     insert();
   }
 
@@ -243,7 +247,7 @@ class Inserted {
     if (!waits) exchange.pass = plan::seconds_of(given(next_pass).work);
   }
 
-  OpId add(plan::Op op, const Effect& effect = {}) {
+  OpId add(plan::Op&& op, const Effect& effect = {}) {
     plan.ops.push_back(std::move(op));
     effects.push_back(effect);
     return static_cast<OpId>(plan.ops.size()) - 1;
@@ -264,7 +268,7 @@ class Inserted {
         index(given_.roles));  // during the next pass
     bool first_forward = true;
     for (OpId id = 0; id < static_cast<OpId>(given_.ops.size()); ++id) {
-      plan::Op op = std::move(given_.ops[index(id)]);
+      plan::Op& op = given_.ops[index(id)];
       for (OpId& before : op.after) before = ends_[index(before)];
       const BucketCollectives* exchange =
           number < exchanges_.size() ? &exchanges_[number] : nullptr;

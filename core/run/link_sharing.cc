@@ -9,6 +9,11 @@
 #include "core/base/index.h"
 
 namespace syncline::run {
+namespace {
+
+constexpr int kPlaceBits = 10;  // of results for few claims: two collectives have some hundred
+
+}  // namespace
 
 Sharing::Sharing(std::vector<const collective::CollectiveCost*> costs) : costs_(std::move(costs)) {
   // A link's profile: its share of every stage that it serves, by cost and kind of link.
@@ -46,12 +51,13 @@ Sharing::Sharing(std::vector<const collective::CollectiveCost*> costs) : costs_(
   resources_ = kinds.size();
 }
 
-std::size_t LinkSharing::Hash::operator()(const FewClaims& claims) const {
-  std::size_t hash = 0;
+// Returns the place of claims' results among kPlaces.
+std::size_t LinkSharing::place_of(const FewClaims& claims) {
+  std::uint64_t hash = 0;
   for (const Claim* claim : claims) {
-    hash = hash * 0x9e3779b97f4a7c15 + reinterpret_cast<std::uintptr_t>(claim) / sizeof(Claim);
+    hash = (hash + reinterpret_cast<std::uintptr_t>(claim) / sizeof(Claim)) * 0x9e3779b97f4a7c15;
   }
-  return hash;
+  return static_cast<std::size_t>(hash >> (64 - kPlaceBits));
 }
 
 void LinkSharing::share(std::vector<SharedFlow*>& flows) {
@@ -60,12 +66,14 @@ void LinkSharing::share(std::vector<SharedFlow*>& flows) {
   std::array<SharedFlow*, kFew> few{};
   for (std::size_t i = 0; i < flows.size(); ++i) claims[i] = (few[i] = flows[i])->claim;
   const std::size_t count = flows.size();
-  const auto [known, fresh] = known_.try_emplace(claims);
-  if (fresh) fill(flows);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (fresh) known->second[i] = few[i]->speed;
-    few[i]->speed = known->second[i];
+  if (known_.empty()) known_.resize(std::size_t{1} << kPlaceBits);
+  Known& known = known_[place_of(claims)];
+  if (known.claims != claims) {
+    fill(flows);
+    known.claims = claims;
+    for (std::size_t i = 0; i < count; ++i) known.speeds[i] = few[i]->speed;
   }
+  for (std::size_t i = 0; i < count; ++i) few[i]->speed = known.speeds[i];
   flows.clear();
 }
 

@@ -48,7 +48,7 @@ struct SharedFlow {
 // Sets the speed of each flow: max-min fair (Bertsekas and Gallager, Data Networks, 6.5.2) between
 // messages, as on links. A flow's level is the rate of one of its messages, so ten messages get
 // more of a link than one. Flows without competitors run at 1. It is called at every event of a
-// plan, so it keeps its memory and the results for few claims.
+// plan, so it keeps its memory and results for few claims.
 class LinkSharing {
  public:
   explicit LinkSharing(std::size_t resources) : taken_(resources), slope_(resources) {}
@@ -59,13 +59,15 @@ class LinkSharing {
  private:
   static constexpr std::size_t kFew = 3;
   using FewClaims = std::array<const Claim*, kFew>;
-  struct Hash {
-    std::size_t operator()(const FewClaims& claims) const;
+  struct Known {
+    FewClaims claims{};
+    std::array<double, kFew> speeds{};
   };
+  static std::size_t place_of(const FewClaims& claims);
   void fill(std::vector<SharedFlow*>& open);
 
-  std::unordered_map<FewClaims, std::array<double, kFew>, Hash> known_;  // speeds
-  std::vector<double> taken_;                                            // by resource
+  std::vector<Known> known_;   // by place of the claims: the last ones with it
+  std::vector<double> taken_;  // by resource
   std::vector<double> slope_;  // increase of the open flows' use per increase of the level by 1
 };
 

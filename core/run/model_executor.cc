@@ -7,7 +7,8 @@
 #include <limits>
 #include <optional>
 #include <queue>
-#include <unordered_set>
+#include <unordered_map>
+#include <utility>
 
 #include "core/base/index.h"
 #include "core/cost.h"
@@ -278,7 +279,10 @@ class ModelExecutor final : public Executor {
   Timeline run_shared(const plan::Plan& plan, int periods) {
     uses_.assign(plan.ops.size(), {});
     std::vector<const collective::CollectiveCost*> costs;  // each once, in order of appearance
-    std::unordered_set<const collective::CollectiveCost*> seen;
+    std::unordered_map<const collective::CollectiveCost*, std::size_t> seen;  // places there
+    places_.assign(plan.ops.size(), 0);
+    const collective::CollectiveCost* last = nullptr;
+    std::size_t place = 0;
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
       const plan::Op& op = plan.ops[i];
       uses_[i].rank = plan.first_rank(op.stream);
@@ -290,11 +294,17 @@ class ModelExecutor final : public Executor {
       uses_[i].cost = &cache_->cost(*collective);
       uses_[i].latencies = &cache_->latencies(*collective);
       uses_[i].bytes = static_cast<double>(collective->bytes());
-      if (seen.insert(uses_[i].cost).second) costs.push_back(uses_[i].cost);
+      if (std::exchange(last, uses_[i].cost) != uses_[i].cost) {
+        place = seen.try_emplace(last, costs.size()).first->second;
+        if (place == costs.size()) costs.push_back(last);
+      }
+      places_[i] = place;
     }
     if (!sharing_ || sharing_->costs() != costs) sharing_.emplace(std::move(costs));
-    for (OpUse& use : uses_) {
-      if (use.cost != nullptr) use.claim = sharing_->claims(use.cost);
+    std::vector<const Claim*> claims;
+    for (const auto* cost : sharing_->costs()) claims.push_back(sharing_->claims(cost));
+    for (std::size_t i = 0; i < uses_.size(); ++i) {
+      if (uses_[i].cost != nullptr) uses_[i].claim = claims[places_[i]];
     }
     const Seconds overhead = cluster().collective_overhead;
     return FluidModel(plan, periods, uses_, sharing_->resources(), overhead).run();
@@ -306,7 +316,8 @@ class ModelExecutor final : public Executor {
   double known_stretch_ = 1;
   Waits known_waits_{0};  // waits of known_stretch_
   std::vector<Seconds> durations_;
-  std::vector<OpUse> uses_;  // by operation
+  std::vector<OpUse> uses_;          // by operation
+  std::vector<std::size_t> places_;  // of its cost among those of the plan, likewise
 };
 
 }  // namespace

@@ -8,22 +8,9 @@
 namespace syncline::run {
 namespace {
 
-// Inverts dependencies into successors: `begin` holds each operation's range in `successors`.
-void gather_edges(const plan::Plan& plan, std::vector<plan::OpId> plan::Op::*awaited,
-                  std::vector<int>& begin, std::vector<plan::OpId>& successors) {
-  const auto n = plan.ops.size();
-  begin.assign(n + 1, 0);
-  for (const auto& op : plan.ops) {
-    for (const plan::OpId before : op.*awaited) ++begin[index(before) + 1];
-  }
-  for (std::size_t i = 0; i < n; ++i) begin[i + 1] += begin[i];
-  successors.resize(index(begin[n]));
-  std::vector<int> fill(begin.begin(), begin.end() - 1);
-  for (std::size_t i = 0; i < n; ++i) {
-    for (const plan::OpId before : plan.ops[i].*awaited) {
-      successors[index(fill[index(before)]++)] = static_cast<plan::OpId>(i);
-    }
-  }
+// Turns counts of successors, each one place behind its operation's, into the begin of each range.
+void add_up(std::vector<int>& begin) {
+  for (std::size_t i = 0; i + 1 < begin.size(); ++i) begin[i + 1] += begin[i];
 }
 
 }  // namespace
@@ -33,38 +20,60 @@ Walk::Walk(const plan::Plan& plan, int periods) : operations_(static_cast<int>(p
   next_on_stream_.assign(n, -1);
   wraps_.assign(n, 0);
   waiting_.assign(n * index(periods), 0);
+  successor_begin_.assign(n + 1, 0);
+  next_begin_.assign(n + 1, 0);
 
-  // Streams are rings: the last operation of a period precedes the first of the next.
+  // Streams are rings: the last operation of a period precedes the first of the next. Each instance
+  // waits for its dependencies and its stream, except the first one of a stream.
   std::vector<plan::OpId> first(index(plan.streams), -1);
   std::vector<plan::OpId> last(index(plan.streams), -1);
+  std::vector<int> later(n);  // as waiting_, of each period but the first
   for (std::size_t i = 0; i < n; ++i) {
-    const auto stream = index(plan.ops[i].stream);
+    const plan::Op& op = plan.ops[i];
+    const auto stream = index(op.stream);
     const auto id = static_cast<plan::OpId>(i);
-    if (first[stream] < 0) {
+    const bool begins_stream = first[stream] < 0;
+    if (begins_stream) {
       first[stream] = id;
     } else {
       next_on_stream_[index(last[stream])] = id;
     }
     last[stream] = id;
-    assert(
-        std::ranges::all_of(plan.ops[i].after, [id](plan::OpId before) { return before < id; }) &&
-        "operations are listed after what they wait for");
+    for (const plan::OpId before : op.after) {
+      assert(before < id && "operations are listed after what they wait for");
+      ++successor_begin_[index(before) + 1];
+    }
+    for (const plan::OpId before : op.after_previous) ++next_begin_[index(before) + 1];
+    const auto awaited = static_cast<int>(op.after.size());
+    if (periods > 0) waiting_[i] = awaited + (begins_stream ? 0 : 1);
+    later[i] = awaited + 1 + static_cast<int>(op.after_previous.size());
+  }
+  for (int p = 1; p < periods; ++p) {
+    std::ranges::copy(later, waiting_.begin() + static_cast<std::ptrdiff_t>(index(p) * n));
   }
   for (std::size_t s = 0; s < first.size(); ++s) {
     if (last[s] < 0) continue;
     next_on_stream_[index(last[s])] = first[s];
     wraps_[index(last[s])] = 1;
   }
-  gather_edges(plan, &plan::Op::after, successor_begin_, successors_);
-  gather_edges(plan, &plan::Op::after_previous, next_begin_, next_successors_);
-  // Each instance waits for its dependencies and its stream, except the first one of a stream.
-  for (int p = 0; p < periods; ++p) {
-    for (std::size_t i = 0; i < n; ++i) {
-      const auto stream = index(plan.ops[i].stream);
-      const bool begins_stream = p == 0 && first[stream] == static_cast<plan::OpId>(i);
-      waiting_[index(p) * n + i] =
-          static_cast<int>(plan.ops[i].after.size()) + (begins_stream ? 0 : 1) +
-          (p == 0 ? 0 : static_cast<int>(plan.ops[i].after_previous.size()));
+  gather_successors(plan);
+}
+
+// Inverts the dependencies. The begins of ranges hold their numbers.
+void Walk::gather_successors(const plan::Plan& plan) {
+  add_up(successor_begin_);
+  add_up(next_begin_);
+  successors_.resize(index(successor_begin_.back()));
+  next_successors_.resize(index(next_begin_.back()));
+  std::vector<int> place(successor_begin_.begin(), successor_begin_.end() - 1);
+  std::vector<int> next_place(next_begin_.begin(), next_begin_.end() - 1);
+  for (plan::OpId id = 0; id < operations_; ++id) {
+    const plan::Op& op = plan.ops[index(id)];
+    for (const plan::OpId before : op.after) {
+      successors_[index(place[index(before)]++)] = id;
+    }
+    for (const plan::OpId before : op.after_previous) {
+      next_successors_[index(next_place[index(before)]++)] = id;
     }
   }
 }

@@ -27,6 +27,7 @@ class Walk {
   void pass_dependents(int instance, std::vector<int>& ready);
 
  private:
+  void gather_successors(const plan::Plan& plan);
   void release(int instance, std::vector<int>& ready) {
     if (--waiting_[index(instance)] == 0) ready.push_back(instance);
   }

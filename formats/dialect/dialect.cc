@@ -90,7 +90,10 @@ Reading read_apart(const Dialect& dialect, const Reader& config, const Workload&
   bool first = true;
   const auto mistakes = [&] { return config.mistakes() ? config.mistakes()->count() : 0; };
   const std::size_t before = mistakes();
-  Workload own = workload;
+  Workload own = plan::without_lists(workload);
+  own.buffers = workload.buffers;
+  // Readers only ask if there are operators.
+  if (!workload.operators.empty()) own.operators.operators.resize(1);
   for (const std::vector<int>& tensors : separate_tensors(workload)) {
     if (mistakes() > before) break;  // each part would say the same
     own.tensors.clear();

@@ -401,11 +401,15 @@ const char* formats_key(std::int64_t version) {
   return version == 1 ? "mixed_precision" : "mp_policy";
 }
 
-// Returns the bytes per element of the widest gradient.
+// Returns the format of the widest gradient.
+DType own_format(const Workload& workload) {
+  const auto widest = std::ranges::max_element(
+      workload.tensors, {}, [](const Tensor& tensor) { return size_of(tensor.dtype); });
+  return widest == workload.tensors.end() ? DType::kFp32 : widest->dtype;
+}
+
 int own_bytes(const Workload& workload) {
-  Bytes widest = 0;
-  for (const Tensor& tensor : workload.tensors) widest = std::max(widest, size_of(tensor.dtype));
-  return static_cast<int>(widest);
+  return static_cast<int>(workload.tensors.empty() ? 0 : size_of(own_format(workload)));
 }
 
 // Reads a format by torch's name or its short one; nothing: it is not given.
@@ -438,7 +442,7 @@ void read_formats(Reader& config, std::int64_t version, const Workload& workload
   const int reduced = sums ? static_cast<int>(size_of(*sums)) : own;
   if (parameter != own || reduced < own) strategy.traits.gather_bytes = parameter;
   if (reduced > own) strategy.fusion.sum_format = DType::kFp32;
-  if (reduced < own) strategy.fusion.sum_format = sums;
+  if (reduced <= own && sums && *sums != own_format(workload)) strategy.fusion.sum_format = sums;
 }
 
 // Shards parameters over `shards` ranks, a unit per bucket.
@@ -717,14 +721,17 @@ const char* word_of(const Strategy& strategy, bool hybrid) {
 }
 
 Json formats_of(const Strategy& strategy, const Workload& workload) {
-  const auto name = [](int bytes) { return bytes == 4 ? "float32" : "bfloat16"; };
+  const auto name = [](DType format) {
+    return format == DType::kFp32 ? "float32" : format == DType::kFp16 ? "float16" : "bfloat16";
+  };
   const auto& sums = strategy.fusion.sum_format;
-  const int own = own_bytes(workload);
-  const int parameter = strategy.traits.gather_bytes > 0 ? strategy.traits.gather_bytes : own;
-  const int reduced = sums ? static_cast<int>(size_of(*sums)) : own;
-  if (parameter == own && reduced == own) return Json::object();
-  const char* summed = sums == DType::kFp16 ? "float16" : name(reduced);
-  return {{"param_dtype", name(parameter)}, {"reduce_dtype", summed}};
+  const DType own = own_format(workload);
+  const Bytes parameter = strategy.traits.gather_bytes;
+  const bool narrower = parameter > 0 && parameter < size_of(own);
+  const bool wider = parameter > size_of(own);
+  if (sums.value_or(own) == own && !narrower && !wider) return Json::object();
+  const DType gathered = narrower ? DType::kBf16 : wider ? DType::kFp32 : own;
+  return {{"param_dtype", name(gathered)}, {"reduce_dtype", name(sums.value_or(own))}};
 }
 
 // Returns configurations of these units, FSDP2's before FSDP1's unless the strategy is as FSDP1's.

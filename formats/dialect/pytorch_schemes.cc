@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include "formats/dialect/changes.h"
@@ -8,11 +9,15 @@
 namespace syncline::dialect {
 namespace {
 
-// Returns true if products take narrow copies of wider parameters (torch.autocast).
-bool casts_parameters(const Workload& workload) {
-  return !any_narrow(workload) && std::ranges::any_of(workload.operators.operators, [](auto& op) {
+// Returns the format of the products that take narrow copies of wider parameters (torch.autocast).
+std::optional<DType> cast_format(const Workload& workload) {
+  if (any_narrow(workload)) return std::nullopt;
+  const auto& operators = workload.operators.operators;
+  const auto cast = std::ranges::find_if(operators, [](const Operator& op) {
     return op.part == StepPart::kForward && op.kind == "cast";
   });
+  if (cast == operators.end()) return std::nullopt;
+  return cast->dtype;
 }
 
 // Returns FSDP2's configuration for a job that has none: each layer a unit, its parameters gathered
@@ -23,8 +28,10 @@ Json fsdp_config(const Workload& workload, const Cluster& cluster) {
   if (fsdp != nullptr) {
     config["units"] = fsdp->candidates({}, workload, cluster, {}).back()["units"];
   }
-  if (casts_parameters(workload)) {
-    config["mp_policy"] = {{"param_dtype", has_bf16(cluster) ? "bfloat16" : "float16"},
+  if (const auto format = cast_format(workload)) {
+    const bool unsaid = *format == DType::kFp32;
+    const bool fp16 = *format == DType::kFp16 || (unsaid && !has_bf16(cluster));
+    config["mp_policy"] = {{"param_dtype", fp16 ? "float16" : "bfloat16"},
                            {"reduce_dtype", "float32"}};
   }
   return config;

@@ -358,15 +358,19 @@ std::string_view word_of(TrainingChange training) {
   return kWords.at(static_cast<std::size_t>(training));
 }
 
+bool rounds_sums(const Strategy& strategy, const Strategy& base) {
+  // A base that sums in fp32, or in the gradients' own format, does not round each sum.
+  const Fusion& sums = strategy.fusion;
+  return (base.fusion.sums_in_fp32() && !sums.sums_in_fp32()) ||
+         (sums.sums_in_half() && sums.sum_format != base.fusion.sum_format);
+}
+
 // Compares codecs, LocalSGD and the format of sums.
 TrainingChange training_beside(const Strategy& strategy, const Strategy& base) {
   const std::string& codec = strategy.compression.codec;
   const compress::Codec* row = compress::find_codec(codec);
-  // A base that sums in fp32, or in the gradients' own format, does not round each sum.
-  const auto& sums_of = strategy.fusion;
-  const bool narrows = (base.fusion.sums_in_fp32() && !sums_of.sums_in_fp32()) ||
-                       (sums_of.sums_in_half() && sums_of.sum_format != base.fusion.sum_format);
-  const TrainingChange sums = narrows ? TrainingChange::kRounded : TrainingChange::kSame;
+  const TrainingChange sums =
+      rounds_sums(strategy, base) ? TrainingChange::kRounded : TrainingChange::kSame;
   const bool rounds = row != nullptr && !row->sparse && !row->low_rank;
   const bool alike =
       rounds ? codec == base.compression.codec : strategy.compression == base.compression;

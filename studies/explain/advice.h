@@ -24,6 +24,9 @@ enum class TrainingChange {
 std::string_view word_of(TrainingChange training);  // "same", "rounded", "changed"
 TrainingChange training_beside(const Strategy& strategy, const Strategy& base);
 
+// Returns true if `strategy` rounds each sum of gradients and `base` does not, or otherwise.
+bool rounds_sums(const Strategy& strategy, const Strategy& base);
+
 // A change that is worth trying, not yet predicted.
 struct Change {
   std::string text;           // in words

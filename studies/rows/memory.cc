@@ -11,8 +11,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -172,12 +174,15 @@ class Accounts {
     return sum;
   }
 
-  Groups own_of(Groups groups) const {
-    for (auto& group : groups) {
-      std::erase_if(group, [&](int t) { return own_[index(t)] == 0; });
+  Groups own_of(const Groups& groups) const {
+    Groups all;
+    for (const std::vector<int>& group : groups) {
+      std::vector<int> own;
+      std::ranges::copy_if(group, std::back_inserter(own),
+                           [&](int t) { return own_[index(t)] != 0; });
+      if (!own.empty()) all.push_back(std::move(own));
     }
-    std::erase_if(groups, [](const std::vector<int>& group) { return group.empty(); });
-    return groups;
+    return all;
   }
 
   // Returns groups of gradients that share a bucket: the explicit groups, else the layers.
@@ -392,8 +397,12 @@ struct OfPart {
   double again = 0;  // recomputed there, a layer at a time
 };
 
-// Returns memory per part. In full recomputation a layer keeps its input, read last in backward.
-std::vector<OfPart> by_part(const Workload& workload, bool narrow) {
+// Returns memory per part: activations of the forward pass that it keeps for the backward pass.
+// These are values that forward operators write and backward operators read. Recomputation is
+// Megatron's (Korthikanti et al. 2022, 5): selective drops attention's scores, full keeps only each
+// layer's input, read last in backward. `narrow`: parameters have the width of the products'
+// operands, even if their gradients are wider. Requires the workload's operators.
+std::vector<OfPart> by_part(const Workload& workload, bool narrow, double per_logit) {
   using Recompute = Workload::Recompute;
   std::vector<OfPart> parts(index(workload.parallel.parts()));
   const std::vector<Kept> all = Keeping(workload, narrow).kept();
@@ -415,19 +424,14 @@ std::vector<OfPart> by_part(const Workload& workload, bool narrow) {
     part.again = std::max(part.again, layer);
     layer = 0;
   }
+  parts.back().again += loss_of(workload, per_logit);
   return parts;
 }
 
-// Returns the bytes on a rank of that stage: activations of the forward pass that it keeps for the
-// backward pass, at a step's fullest moment. These are values that forward operators write and
-// backward operators read, of the micro-batches under way (plan::passes_of). Recomputation is
-// Megatron's (Korthikanti et al. 2022, 5): selective drops attention's scores, full keeps only each
-// layer's input. `narrow`: parameters have the width of the products' operands, even if their
-// gradients are wider. Requires the workload's operators.
-double activations_of(const Workload& workload, int stage, bool narrow, double per_logit) {
+// Returns the activations on a rank of that stage at a step's fullest moment, of the micro-batches
+// under way (plan::passes_of).
+double activations_of(const std::vector<OfPart>& parts, const Workload& workload, int stage) {
   const Parallel& parallel = workload.parallel;
-  std::vector<OfPart> parts = by_part(workload, narrow);
-  parts.back().again += loss_of(workload, per_logit);
   const bool splits = parallel.schedule == Schedule::kZeroBubble && parallel.pipeline > 1;
   const int batches = parallel.pipeline > 1 ? static_cast<int>(workload.micro_batches) : 1;
   double held = 0, most = 0;
@@ -441,36 +445,53 @@ double activations_of(const Workload& workload, int stage, bool narrow, double p
   return most;
 }
 
-// Returns the memory of a rank of that stage.
-Memory held_by(const Scenario& scenario, const Strategy& strategy, int stage) {
-  const Workload& workload = scenario.workload;
-  const Parallel& parallel = workload.parallel;
-  const auto kind = [&](bool expert) {
-    const int all = scenario.cluster.ranks() / parallel.pipeline;
-    const Strategy own =
-        expert ? plan::for_experts(strategy, parallel, all / exchange_step(parallel, false))
-               : strategy;
-    return Accounts(workload, own, all / exchange_step(parallel, expert), stage, expert).held();
-  };
-  Memory memory = kind(false);
-  const bool experts = std::ranges::any_of(workload.tensors, &Tensor::expert);
-  if (parallel.whole_job() && experts) {
-    const Memory more = kind(true);
-    for (const auto part :
-         {&Memory::weights, &Memory::gradients, &Memory::optimizer, &Memory::buffers}) {
-      memory.*part += more.*part;
+// The memory of a job's ranks under one strategy, stage by stage.
+class Stages {
+ public:
+  Stages(const Scenario& scenario, const Strategy& strategy)
+      : scenario_(scenario), workload_(scenario.workload), strategy_(strategy) {
+    const Parallel& parallel = workload_.parallel;
+    const bool experts = std::ranges::any_of(workload_.tensors, &Tensor::expert);
+    if (parallel.whole_job() && experts) {
+      of_experts_ = plan::for_experts(strategy, parallel, ranks() / exchange_step(parallel, false));
     }
+    if (workload_.operators.empty()) return;
+    parts_ = by_part(workload_, gathers_narrow(strategy), logit_bytes(strategy, parallel));
   }
-  for (const Tensor& buffer : workload.buffers) memory.weights += weights_of(buffer);
-  if (!workload.operators.empty()) {
-    memory.activations =
-        activations_of(workload, stage, gathers_narrow(strategy), logit_bytes(strategy, parallel));
+
+  // Returns the memory of a rank of that stage.
+  Memory held_by(int stage) const {
+    Memory memory = kind(strategy_, stage, false);
+    if (of_experts_) {
+      const Memory more = kind(*of_experts_, stage, true);
+      for (const auto part :
+           {&Memory::weights, &Memory::gradients, &Memory::optimizer, &Memory::buffers}) {
+        memory.*part += more.*part;
+      }
+    }
+    for (const Tensor& buffer : workload_.buffers) memory.weights += weights_of(buffer);
+    if (!parts_.empty()) memory.activations = activations_of(parts_, workload_, stage);
+    memory.recompute = workload_.recompute;
+    memory.available = scenario_.cluster.device.memory_size;
+    if (workload_.parallel.whole_job()) memory.stage = stage;
+    return memory;
   }
-  memory.recompute = workload.recompute;
-  memory.available = scenario.cluster.device.memory_size;
-  if (parallel.whole_job()) memory.stage = stage;
-  return memory;
-}
+
+ private:
+  int ranks() const { return scenario_.cluster.ranks() / workload_.parallel.pipeline; }
+
+  // Returns the memory for dense tensors, or for experts'.
+  Memory kind(const Strategy& strategy, int stage, bool expert) const {
+    const int summing = ranks() / exchange_step(workload_.parallel, expert);
+    return Accounts(workload_, strategy, summing, stage, expert).held();
+  }
+
+  const Scenario& scenario_;
+  const Workload& workload_;
+  const Strategy& strategy_;
+  std::optional<Strategy> of_experts_;  // if some tensors are experts'
+  std::vector<OfPart> parts_;           // empty: operators are not known
+};
 
 }  // namespace
 
@@ -486,9 +507,10 @@ std::string gigabytes(double bytes) {
 bool Memory::fits() const { return available <= 0 || total() <= available; }
 
 std::vector<Memory> memory_by_stage(const Scenario& scenario, const Strategy& strategy) {
+  const Stages job(scenario, strategy);
   std::vector<Memory> stages;
   for (int stage = 0; stage < scenario.workload.parallel.pipeline; ++stage) {
-    stages.push_back(held_by(scenario, strategy, stage));
+    stages.push_back(job.held_by(stage));
   }
   return stages;
 }

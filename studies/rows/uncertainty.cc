@@ -434,6 +434,7 @@ struct Uncertainties::Plans {
   };
   const Strategy& strategy;
   std::vector<Phase> phases;
+  mutable plan::Plan shifted = {};  // the last one; the next one takes its memory
 
   // Returns true if some bucket is encoded, decoded or copied, or the host updates.
   bool handles() const {
@@ -447,6 +448,16 @@ struct Uncertainties::Plans {
     return std::ranges::any_of(phases, [&](const Phase& phase) {
       return phase.plan.updates_on_host || std::ranges::any_of(phase.plan.ops, handled);
     });
+  }
+
+  // Returns true if a shift of this input may change the model's step.
+  bool depend_on(Uncertainty uncertainty, const Cluster& cluster) const {
+    const Device& device = cluster.device;
+    const bool alone = cluster.ranks() == 1;
+    if (uncertainty == Uncertainty::kFramework) return false;
+    if (uncertainty == Uncertainty::kOverlap) return !alone && device.overlap.any();
+    if (uncertainty == Uncertainty::kDevice) return device.sums > 0 || handles();
+    return uncertainty == Uncertainty::kComputation || !alone;
   }
 };
 
@@ -488,8 +499,9 @@ class Uncertainties::Shifted {
   Seconds step(const Plans& plans) {
     Seconds sum = 0;
     double steps = 0;
+    plan::Plan& plan = plans.shifted;
     for (const Plans::Phase& phase : plans.phases) {
-      plan::Plan plan = phase.plan;
+      plan = phase.plan;
       for (auto& op : plan.ops) scale(op.work, plan.updates_on_host);
       plan = run::with_interference(std::move(plan), device_, *cache_);
       const auto outcome = executor_->run(plan, {}, phase.periods);
@@ -666,6 +678,7 @@ Uncertainties::Plans Uncertainties::plans_of(const Strategy& strategy) const {
   Plans plans{strategy, {}};
   for_each_phase(scenario_, strategy, as_given_->traits(), [&](TrainingStretch& phase) {
     plans.phases.push_back({std::move(phase.plan), phase.periods, phase.warmup, phase.steps});
+    for (plan::Bucket& bucket : plans.phases.back().plan.buckets) bucket.tensors.clear();
   });
   return plans;
 }
@@ -679,9 +692,15 @@ Seconds Uncertainties::step(const Plans& plans, Shifted& shifted) const {
 std::vector<Seconds> Uncertainties::shifted_steps(const Strategy& strategy,
                                                   const std::vector<InputEnd>& ends) {
   const Plans plans = plans_of(strategy);
+  std::optional<Seconds> plain;
   std::vector<Seconds> steps;
   for (const auto& [uncertainty, slower] : ends) {
-    steps.push_back(step(plans, shift_input(uncertainty, slower)));
+    if (plans.depend_on(uncertainty, scenario_.cluster)) {
+      steps.push_back(step(plans, shift_input(uncertainty, slower)));
+      continue;
+    }
+    if (!plain) plain = step(plans, *as_given_);
+    steps.push_back(*plain);
   }
   return steps;
 }
@@ -733,13 +752,9 @@ Sensitivity Uncertainties::sensitivity(const Strategy& strategy) {
   const Plans plans = plans_of(strategy);
   const Seconds plain = step(plans, *as_given_);
   const bool alone = scenario_.cluster.ranks() == 1;
-  const Device& device = scenario_.cluster.device;
   for (const Uncertainty uncertainty : kAllUncertainties) {
     const std::size_t d = place_of(uncertainty);
-    const bool exchanges = of_network(uncertainty) || uncertainty == Uncertainty::kOverlap;
-    if (uncertainty == Uncertainty::kFramework || (alone && exchanges)) continue;
-    if (uncertainty == Uncertainty::kOverlap && !device.overlap.any()) continue;
-    if (uncertainty == Uncertainty::kDevice && device.sums == 0 && !plans.handles()) continue;
+    if (!plans.depend_on(uncertainty, scenario_.cluster)) continue;
     sensitivity.slower[d] = std::log(step(plans, shift_input(uncertainty, true)) / plain);
     sensitivity.faster[d] = std::log(step(plans, shift_input(uncertainty, false)) / plain);
   }

@@ -36,15 +36,14 @@ class Finder {
         schemes_(tuning.schemes),
         settings_(settings),
         evaluator_(scenario_, options.make_executor),
-        uncertainties_(scenario_, tuning.fit_errors),
-        baseline_sensitivity_(uncertainties_.sensitivity(baseline_)) {}
+        uncertainties_(scenario_, tuning.fit_errors) {}
 
   // Returns the baseline, others that train the same, and the best of each way that changes the
   // training, these sorted. `emitted`: the framework's configuration for the winner.
   std::vector<Alternative> find(const std::optional<Emitted>& emitted, WayFinder& ways) {
     const auto today = settings_.settable(baseline_, {});
     add(baseline_, TrainingChange::kSame, tuned_.baseline.metrics.step_time,
-        {{}, "", today ? today->written : std::nullopt});
+        {{}, "", today ? today->written : std::nullopt}, tuned_.baseline.sensitivity);
     const auto emitted_same = add_same(emitted);
     add_outside();
     add_schemes();
@@ -65,9 +64,11 @@ class Finder {
   std::optional<Emitted> add_same(const std::optional<Emitted>& emitted) {
     const Ranked& same = best_same();
     if (same.strategy.name == baseline_.name) return emitted;
+    std::optional<measure::Sensitivity> known;
+    if (&same == &tuned_.winner()) known = same.sensitivity;
     if (is_scheme(same.strategy)) {
       add(same.strategy, TrainingChange::kSame, same.metrics.step_time,
-          settings_.settable_or_unsaid(same.strategy));
+          settings_.settable_or_unsaid(same.strategy), known);
       return emitted;
     }
     const auto words = settings_.find_words(same.strategy, emitted);
@@ -77,7 +78,7 @@ class Finder {
                          setting_text(*settings_.dialect(), *words, scenario_.workload.parallel),
                          words}
               : settings_.settable_or_unsaid(same.strategy);
-    add(same.strategy, TrainingChange::kSame, same.metrics.step_time, set);
+    add(same.strategy, TrainingChange::kSame, same.metrics.step_time, set, known);
     if (words && !words->exact) add_nearest(same.strategy, *words);
     return words;
   }
@@ -174,8 +175,10 @@ class Finder {
     }
   }
 
-  void add(const Strategy& strategy, TrainingChange training, Seconds step, const Settable& set) {
-    const auto sensitivity = uncertainties_.sensitivity(strategy);
+  // Adds a row. `known`: its sensitivity, if certainty_of() has found it.
+  void add(const Strategy& strategy, TrainingChange training, Seconds step, const Settable& set,
+           const std::optional<measure::Sensitivity>& known = {}) {
+    const auto sensitivity = known ? *known : uncertainties_.sensitivity(strategy);
     Alternative& row = list_.emplace_back();
     row.strategy = strategy;
     row.change = strategy.name;
@@ -185,7 +188,7 @@ class Finder {
     row.memory = measure::memory_of(scenario_, strategy);
     row.step = measure::interval_of(step, sensitivity);
     row.speedup = tuned_.baseline.metrics.step_time / step;
-    row.gain = uncertainties_.ratio(row.speedup, {baseline_, baseline_sensitivity_},
+    row.gain = uncertainties_.ratio(row.speedup, {baseline_, tuned_.baseline.sensitivity},
                                     {strategy, sensitivity});
     row.set_with = set.how;
     row.written = set.written;
@@ -225,7 +228,6 @@ class Finder {
   const SettingWriter& settings_;
   Evaluator evaluator_;
   measure::Uncertainties uncertainties_;
-  measure::Sensitivity baseline_sensitivity_;
   std::vector<Alternative> list_;
 };
 

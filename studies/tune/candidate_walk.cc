@@ -58,6 +58,7 @@ CandidateWalk::CandidateWalk(const Scenario& scenario, const Search& search,
       evaluator_(evaluator),
       tuned_(tuned),
       space_(scenario, search, *find_strategy(scenario, search.base), evaluator.cache()),
+      units_(scenario.workload),
       pruned_(evaluator.traits().closed_form &&
               options.method != TuneOptions::Method::kExhaustive &&
               (options.method == TuneOptions::Method::kPruned || points().size() > kMaxCheap)),
@@ -138,26 +139,75 @@ std::vector<std::size_t> CandidateWalk::next_wave(const std::vector<std::size_t>
   return wave;
 }
 
+// Returns the key of a plan that takes long; nullopt: strategies are evaluated one by one.
+std::optional<CandidateWalk::PlanKey> CandidateWalk::key_of(const Strategy& strategy,
+                                                            std::size_t configuration) const {
+  if (!is_pruned() || !takes_long(scenario_.workload)) return std::nullopt;
+  auto ends = units_.ends(strategy);
+  if (!ends) return std::nullopt;
+  return PlanKey(configuration, *std::move(ends));
+}
+
+measure::Metrics CandidateWalk::metrics_of(const Strategy& strategy, std::size_t configuration) {
+  const auto key = key_of(strategy, configuration);
+  if (!key) return evaluator_.metrics_of(strategy);
+  const auto known = known_.find(*key);
+  if (known != known_.end()) return known->second;
+  return known_.emplace(*key, evaluator_.metrics_of(strategy)).first->second;
+}
+
+// Returns the metrics of strategies that are evaluated at once; nullopt: an interruption left them
+// out.
+std::vector<std::optional<measure::Metrics>> CandidateWalk::metrics_together(
+    const std::vector<Strategy>& strategies, const std::vector<std::size_t>& configurations) {
+  std::vector<std::optional<PlanKey>> keys;
+  std::vector<std::size_t> places;  // of the strategies to evaluate
+  std::vector<Strategy> asked;
+  for (std::size_t i = 0; i < strategies.size(); ++i) {
+    auto key = key_of(strategies[i], configurations[i]);
+    const bool seen = key && (known_.contains(*key) || std::ranges::count(keys, key) > 0);
+    keys.push_back(std::move(key));
+    if (seen) continue;
+    places.push_back(i);
+    asked.push_back(strategies[i]);
+  }
+  std::vector<std::optional<measure::Metrics>> metrics(strategies.size());
+  const auto found = asked.empty() ? std::vector<measure::Metrics>()
+                                   : evaluate_all(asked, evaluator_, 1, options_, {});
+  for (std::size_t k = 0; k < found.size(); ++k) {
+    metrics[places[k]] = found[k];
+    if (keys[places[k]]) known_.emplace(*keys[places[k]], found[k]);
+  }
+  for (std::size_t i = 0; i < strategies.size(); ++i) {
+    if (metrics[i] || !keys[i]) continue;
+    const auto known = known_.find(*keys[i]);
+    if (known != known_.end()) metrics[i] = known->second;
+  }
+  return metrics;
+}
+
 // Evaluates at most `left` candidates of a wave, in order. Returns how many.
 std::size_t CandidateWalk::evaluate_wave(const std::vector<std::size_t>& order,
                                          const std::vector<std::size_t>& wave, std::size_t left) {
   std::vector<Strategy> strategies;
+  std::vector<std::size_t> configurations;
   for (std::size_t i = 0; i < std::min(wave.size(), left); ++i) {
-    strategies.push_back(space_.strategy_of(points()[order[wave[i]]]));
+    const FusionChoice& point = points()[order[wave[i]]];
+    strategies.push_back(space_.strategy_of(point));
+    configurations.push_back(point.configuration);
   }
   const bool together = strategies.size() > 1 && options_.parallel_map;
-  std::vector<measure::Metrics> metrics;
-  if (together) metrics = evaluate_all(strategies, evaluator_, 1, options_, {});
-  const std::size_t done = together ? metrics.size() : strategies.size();
-  for (std::size_t i = 0; i < done; ++i) {
+  std::vector<std::optional<measure::Metrics>> metrics(strategies.size());
+  if (together) metrics = metrics_together(strategies, configurations);
+  for (std::size_t i = 0; i < strategies.size(); ++i) {
     const std::size_t index = order[wave[i]];
     const FusionChoice& point = points()[index];
-    if (!together && i > 0 && options_.interrupted()) return i;
-    measure::Metrics own = together ? metrics[i] : evaluator_.metrics_of(strategies[i]);
-    keep(point, {{std::move(own)}, std::move(strategies[i]), point.kind}, index);
+    if (together ? !metrics[i] : i > 0 && options_.interrupted()) return i;
+    if (!metrics[i]) metrics[i] = metrics_of(strategies[i], configurations[i]);
+    keep(point, {{*metrics[i]}, std::move(strategies[i]), point.kind}, index);
     seen_[index] = true;
   }
-  return done;
+  return strategies.size();
 }
 
 // Evaluates all candidates at once, as far as the budget goes; an interruption leaves out the last.

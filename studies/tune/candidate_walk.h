@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -63,9 +64,18 @@ class CandidateWalk {
   // be a little faster, so its bounds only set the order.
   bool is_pruned() const { return pruned_; }
   bool fits(const Strategy& strategy) const;
+  // Returns the metrics of a strategy that differs from this configuration in its fusion alone.
+  // Of strategies with the same plan one is evaluated.
+  measure::Metrics metrics_of(const Strategy& strategy, std::size_t configuration);
 
  private:
+  // A configuration and the groups of its gradients, which decide a plan.
+  using PlanKey = std::pair<std::size_t, GroupEnds>;
+
   const std::vector<FusionChoice>& points() const { return space_.points(); }
+  std::optional<PlanKey> key_of(const Strategy& strategy, std::size_t configuration) const;
+  std::vector<std::optional<measure::Metrics>> metrics_together(
+      const std::vector<Strategy>& strategies, const std::vector<std::size_t>& configurations);
   // Returns the candidates evaluated at most.
   std::size_t budget() const;
   std::vector<std::size_t> walking_order() const;
@@ -92,6 +102,8 @@ class CandidateWalk {
   Evaluator& evaluator_;
   Tuned& tuned_;
   CandidateSpace space_;
+  SeparateUnits units_;
+  std::map<PlanKey, measure::Metrics> known_;  // of plans that take long
   bool pruned_;
   std::vector<bool> seen_;  // points that were evaluated in a pruned walk
   std::size_t certain_;     // the best groups that a pruned walk finds for certain

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <numbers>
 
 #include "core/base/index.h"
@@ -48,8 +49,8 @@ struct Case {
 };
 
 // Returns the steps of these sizes with each input at either end of its interval.
-std::vector<Case> cases_of(measure::Uncertainties& uncertainties, const Tuned& tuned,
-                           const std::vector<Bytes>& sizes) {
+std::vector<Case> cases_of(const Scenario& scenario, measure::Uncertainties& uncertainties,
+                           const Tuned& tuned, const std::vector<Bytes>& sizes) {
   std::vector<Case> cases;
   std::vector<measure::InputEnd> ends;
   for (const auto uncertainty : measure::kAllUncertainties) {
@@ -59,8 +60,15 @@ std::vector<Case> cases_of(measure::Uncertainties& uncertainties, const Tuned& t
       cases.push_back({uncertainty, slower, {}});
     }
   }
+  const SeparateUnits units(scenario.workload);
+  std::map<GroupEnds, std::vector<Seconds>> known;  // by what the plan has in groups
   for (const Bytes size : sizes) {
-    const auto steps = uncertainties.shifted_steps(tuned.curve_strategy(size), ends);
+    const Strategy strategy = tuned.curve_strategy(size);
+    const auto groups = units.ends(strategy);
+    const auto found = groups ? known.find(*groups) : known.end();
+    const auto steps =
+        found != known.end() ? found->second : uncertainties.shifted_steps(strategy, ends);
+    if (groups) known.emplace(*groups, steps);
     for (std::size_t i = 0; i < cases.size(); ++i) cases[i].steps.push_back(steps[i]);
   }
   return cases;
@@ -68,7 +76,8 @@ std::vector<Case> cases_of(measure::Uncertainties& uncertainties, const Tuned& t
 
 // Adds the sizes that do as well, and the loss of the chosen size if an input is at an end of its
 // interval.
-void add_sizes(measure::Uncertainties& uncertainties, const Tuned& tuned, Certainty& certainty) {
+void add_sizes(const Scenario& scenario, measure::Uncertainties& uncertainties, const Tuned& tuned,
+               Certainty& certainty) {
   const auto& curve = tuned.curve;
   certainty.as_good =
       as_good_on(curve, std::ranges::min(curve, {}, &CurvePoint::step_time).step_time);
@@ -82,7 +91,7 @@ void add_sizes(measure::Uncertainties& uncertainties, const Tuned& tuned, Certai
     sizes.push_back(curve[place].size);
   }
   const std::size_t at = index(std::ranges::find(sizes, own->size) - sizes.begin());
-  for (const Case& each : cases_of(uncertainties, tuned, sizes)) {
+  for (const Case& each : cases_of(scenario, uncertainties, tuned, sizes)) {
     const auto then = std::ranges::min_element(each.steps);
     certainty.size_sensitivities.push_back(
         {each.uncertainty, each.slower, sizes[index(then - each.steps.begin())], each.lost(at)});
@@ -208,14 +217,15 @@ Certainty certainty_of(const Scenario& scenario, const measure::FitErrors& fit_e
   const Seconds baseline = tuned.baseline.metrics.step_time;
   certainty.choice = uncertainties.sensitivity(tuned.winner().strategy);
   certainty.baseline = uncertainties.sensitivity(tuned.baseline.strategy);
+  tuned.baseline.sensitivity = certainty.baseline;
   for (Ranked& ranked : tuned.ranking) {
     const Seconds step = ranked.metrics.step_time;
-    const measure::Sensitivity sensitivity =
+    ranked.sensitivity =
         &ranked == &tuned.winner() ? certainty.choice : uncertainties.sensitivity(ranked.strategy);
-    ranked.step = measure::interval_of(step, sensitivity);
+    ranked.step = measure::interval_of(step, ranked.sensitivity);
     ranked.speedup = baseline / step;
     ranked.gain = uncertainties.ratio(ranked.speedup, {tuned.baseline.strategy, certainty.baseline},
-                                      {ranked.strategy, sensitivity});
+                                      {ranked.strategy, ranked.sensitivity});
   }
   certainty.step = tuned.winner().step;
   certainty.gain = tuned.winner().gain;
@@ -227,7 +237,7 @@ Certainty certainty_of(const Scenario& scenario, const measure::FitErrors& fit_e
     own.loss_percent = 100 * (ratio - 1);
     own.loss_interval = {100 * (interval.low - 1), 100 * (interval.high - 1)};
   }
-  if (tuned.curve.size() > 1) add_sizes(uncertainties, tuned, certainty);
+  if (tuned.curve.size() > 1) add_sizes(scenario, uncertainties, tuned, certainty);
   return certainty;
 }
 
@@ -284,22 +294,26 @@ std::string log_command(const Scenario& scenario, const Strategy& one, const Str
 std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
                                                 const FitErrors& fit_errors, const Tuned& tuned) {
   constexpr double kClear = 0.95, kWorth = 0.005, kNearlyAll = 0.8;
-  // Rivals are the slower strategies: the baseline and the others of the ranking, if a job can be
-  // told to run them.
   const Ranked& best = tuned.winner();
-  std::vector<const Ranked*> rivals;
+  const Seconds step = best.metrics.step_time;
+  // Rivals are the slower strategies: the baseline and the others of the ranking, if a job can be
+  // told to run them. The rest saves too little even if a measurement told everything.
+  std::vector<std::pair<const Ranked*, Race>> rivals;
+  bool open = false;
   const auto add = [&](const Ranked& ranked) {
-    if (ranked.metrics.step_time > best.metrics.step_time) rivals.push_back(&ranked);
+    const Seconds other = ranked.metrics.step_time;
+    if (other <= step) return;
+    const Race race = race_of(step, best.sensitivity, other, ranked.sensitivity);
+    if (saved_by(race, {race.lead, 0}) < kNearlyAll * kWorth) return;
+    rivals.emplace_back(&ranked, race);
+    open |= measure::chance_shorter(step, best.sensitivity, other, ranked.sensitivity) < kClear;
   };
   add(tuned.baseline);
   for (const Ranked& ranked : tuned.ranking) {
     if (!tuned.in_framework) add(ranked);
   }
+  if (!open) return std::nullopt;
 
-  measure::Uncertainties now(scenario, fit_errors);
-  const Sensitivity best_now = now.sensitivity(best.strategy);
-  std::vector<Sensitivity> rivals_now;
-  for (const Ranked* rival : rivals) rivals_now.push_back(now.sensitivity(rival->strategy));
   std::vector<Option> options;  // for each possible measurement, the one of its best rival
   for (const Probe what : {Probe::kLogs, Probe::kSteps, Probe::kRecord}) {
     if (!possible(what, scenario, fit_errors)) continue;
@@ -307,17 +321,9 @@ std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
     measure::Uncertainties after(measured, remaining_fit_errors(what, fit_errors));
     const Sensitivity best_after = after.sensitivity(best.strategy);
     Option most;
-    for (std::size_t r = 0; r < rivals.size(); ++r) {
-      const Ranked* rival = rivals[r];
-      const Seconds step = best.metrics.step_time, other = rival->metrics.step_time;
-      Option option{what,
-                    rival,
-                    race_of(step, best_now, other, rivals_now[r]),
-                    {},
-                    0,
-                    best_after,
-                    after.sensitivity(rival->strategy)};
-      option.after = race_of(step, best_after, other, option.other);
+    for (const auto& [rival, race] : rivals) {
+      Option option{what, rival, race, {}, 0, best_after, after.sensitivity(rival->strategy)};
+      option.after = race_of(step, best_after, rival->metrics.step_time, option.other);
       option.saved = saved_by(option.now, option.after);
       if (option.saved > most.saved) most = option;
     }
@@ -328,9 +334,9 @@ std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
   // Options are ordered by cost.
   const Option& chosen = *std::ranges::find_if(
       options, [&](const Option& option) { return option.saved >= kNearlyAll * worth; });
-  const Seconds step = best.metrics.step_time, other = chosen.rival->metrics.step_time;
-  const Sensitivity& rival_now =
-      rivals_now[index(std::ranges::find(rivals, chosen.rival) - rivals.begin())];
+  const Seconds other = chosen.rival->metrics.step_time;
+  const Sensitivity& best_now = best.sensitivity;
+  const Sensitivity& rival_now = chosen.rival->sensitivity;
   NextMeasurement next;
   next.what = chosen.what;
   next.choice = best.strategy.name;

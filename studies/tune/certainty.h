@@ -42,8 +42,8 @@ struct Certainty {
   std::vector<SizeSensitivity> size_sensitivities;
 };
 
-// Returns the certainty of a search's result on this scenario. Fills in the intervals of the
-// ranking and the losses of the defaults.
+// Returns the certainty of a search's result on this scenario. Fills in the sensitivities and
+// intervals of the ranking, the baseline's sensitivity, and the losses of the defaults.
 Certainty certainty_of(const Scenario& scenario, const measure::FitErrors& fit_errors, Tuned& tuned,
                        std::vector<FrameworkDefault>& defaults);
 
@@ -75,7 +75,7 @@ struct NextMeasurement {
 };
 
 // Returns the next measurement; nullopt if the choice is clear (95 % and more), or no measurement
-// is worth half a percent of a step.
+// is worth half a percent of a step. Requires the sensitivities that certainty_of() fills in.
 std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
                                                 const measure::FitErrors& fit_errors,
                                                 const Tuned& tuned);

@@ -130,8 +130,15 @@ Configuration::Configuration(const Scenario& scenario, Strategy strategy,
   lower_bound_ = phases.size() == 1 ? measure::lower_bound(plan, own ? *own : workload, cache) : 0;
 
   find_candidates(plan, ready_times(plan));
-  judge_exactness(plan, phases.size());
+  units_ = FusionUnits(tensors_, candidates_, {});
+  judge_order(plan, phases.size());
+  judge_exactness();
   prepare_costs();
+}
+
+void Configuration::set_streams(int streams) {
+  strategy_.streams = streams;
+  judge_exactness();
 }
 
 bool Configuration::is_unsupported(const Strategy& strategy) const {
@@ -182,26 +189,29 @@ void Configuration::find_candidates(const plan::Plan& plan, const std::vector<Se
   }
 }
 
-// Decides whether the recurrence of the dynamic programme describes a step exactly: a bucket begins
-// when it is ready and the previous one has ended.
-void Configuration::judge_exactness(const plan::Plan& plan, std::size_t phases) {
+// Decides whether buckets are exchanged in order of readiness, and by themselves.
+void Configuration::judge_order(const plan::Plan& plan, std::size_t phases) {
   // In two halves, across steps or by priority, buckets are not in order of readiness; copies and
   // the host's waits delay later gradients. The recurrence excludes updates between buckets, a mean
   // over several phases, and pipelines.
   simple_ = input::in_order_of_readiness(strategy_) && phases == 1 &&
             single_.size() == plan.buckets.size() && !scenario_.workload.parallel.whole_job();
   // Buckets of several formats cannot all be joined.
-  bool encodes = false;
   for (const plan::Bucket& bucket : single_) {
     const plan::Bucket& first = single_.front();
     simple_ &= bucket.dtype == first.dtype && bucket.codec == first.codec;
-    encodes |= bucket.codec != nullptr;
+    encodes_ |= bucket.codec != nullptr;
   }
+}
+
+// Decides whether the recurrence of the dynamic programme describes a step exactly: a bucket begins
+// when it is ready and the previous one has ended.
+void Configuration::judge_exactness() {
   // Slowdown of computation by exchanges delays later gradients.
   const bool slowed = strategy_.overlap && cluster().device.overlap.any();
   exact_ = simple_ && !slowed && single_.size() <= kMaxExact &&
            (strategy_.streams == 1 || !strategy_.overlap) &&
-           (!encodes || !strategy_.overlap || encode_launches() == 0);
+           (!encodes_ || !strategy_.overlap || encode_launches() == 0);
 }
 
 // Allocates costs of runs or sizes, and computes the busiest link's time per byte for bounds.
@@ -216,10 +226,11 @@ void Configuration::prepare_costs() {
     sum.padded_bytes += bucket.padded_bytes;
     sum.kept += bucket.kept;
   }
+  for (const plan::Bucket& sum : sums_) padded_.push_back(sum.padded_bytes);
   const std::size_t room = single_.size() <= kMaxExact
                                ? single_.size() * (single_.size() + 1)
                                : size_at_or_below(sums_.back().padded_bytes) + 2;
-  costs_ = std::make_shared<std::vector<Seconds>>(room, -1.0);
+  costs_.assign(room, -1.0);
   if (single_.empty()) return;
   const plan::Bucket& largest = *std::ranges::max_element(single_, {}, &plan::Bucket::padded_bytes);
   const plan::BucketExchange exchange =
@@ -263,7 +274,7 @@ Seconds Configuration::exchange_time(plan::Bucket bucket) const {
 // Returns the least time of a bucket between two known sizes: the smaller of their times.
 Seconds Configuration::known_cost(Bytes bytes) const {
   const auto at = [this](std::size_t number) {
-    Seconds& known = (*costs_)[number];
+    Seconds& known = costs_[number];
     if (known >= 0) return known;
     plan::Bucket bucket = single_.front();
     const double share =
@@ -288,9 +299,9 @@ Seconds Configuration::cost(std::size_t first, std::size_t end) const {
   if (single_.size() > kMaxExact) {
     // The payload of a low-rank codec depends on the tensors' shapes, not on their size.
     if (low_rank_) return exchange_time(join_buckets(first, end));
-    return known_cost(sums_[end].padded_bytes - sums_[first].padded_bytes);
+    return known_cost(padded_[end] - padded_[first]);
   }
-  Seconds& known = (*costs_)[first * (single_.size() + 1) + end];
+  Seconds& known = costs_[first * (single_.size() + 1) + end];
   if (known < 0) known = exchange_time(join_buckets(first, end));
   return known;
 }
@@ -314,26 +325,43 @@ Seconds Configuration::step_time(Seconds finish) const {
 }
 
 Seconds Configuration::lower_bound(const GroupEnds& ends) const {
-  if (!simple_) return lower_bound_;
+  return lower_bounds(ends, {strategy_.streams}).front();
+}
+
+std::vector<Seconds> Configuration::lower_bounds(const GroupEnds& ends,
+                                                 const std::vector<int>& streams) const {
+  std::vector<Seconds> bounds(streams.size(), lower_bound_);
+  if (!simple_) return bounds;
   // Two bounds, each of a schedule no worse than the real one. The first: buckets take turns on the
-  // streams, each with the full network.
-  const auto streams = static_cast<std::size_t>(strategy_.overlap ? strategy_.streams : 1);
-  std::vector<Seconds> stream(streams, 0);
+  // streams, each with the full network. The second: on any streams, all bytes released from a
+  // moment on must pass the busiest link after it.
+  struct Turns {
+    std::vector<Seconds> free;  // by stream
+    std::size_t next = 0;       // stream
+  };
+  std::vector<Turns> turns;
+  for (const int count : streams) {
+    turns.push_back({std::vector<Seconds>(index(strategy_.overlap ? count : 1), 0)});
+  }
+  Seconds passed = 0;
   std::size_t first = 0;
-  for (std::size_t g = 0; g < ends.size(); ++g) {
-    Seconds& free = stream[g % streams];
-    free = std::max(free, ready_[ends[g] - 1]) + cost(first, ends[g]);
-    first = ends[g];
+  for (const std::size_t end : ends) {
+    const Seconds ready = ready_[end - 1];
+    const Seconds time = cost(first, end);
+    for (Turns& each : turns) {
+      Seconds& free = each.free[each.next];
+      free = std::max(free, ready) + time;
+      if (++each.next == each.free.size()) each.next = 0;
+    }
+    const auto later = static_cast<double>(padded_.back() - padded_[first]);
+    passed = std::max(passed, ready + link_seconds_per_byte_ * later);
+    first = end;
   }
-  Seconds finish = std::ranges::max(stream);
-  // The second: on any streams, all bytes released from a moment on must pass the busiest link
-  // after it.
-  for (std::size_t g = 0; g < ends.size(); ++g) {
-    const Bytes before = g == 0 ? 0 : sums_[ends[g - 1]].padded_bytes;
-    const auto later = static_cast<double>(sums_.back().padded_bytes - before);
-    finish = std::max(finish, ready_[ends[g] - 1] + link_seconds_per_byte_ * later);
+  for (std::size_t k = 0; k < turns.size(); ++k) {
+    const Seconds finish = std::max(passed, std::ranges::max(turns[k].free));
+    bounds[k] = std::max(bounds[k], step_time(finish));
   }
-  return std::max(lower_bound_, step_time(finish));
+  return bounds;
 }
 
 }  // namespace syncline::tune

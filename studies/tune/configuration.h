@@ -4,9 +4,7 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "core/base/units.h"
@@ -32,18 +30,14 @@ struct FusionPlan {
 // the longest bucket is taken. Requires that `ready` does not fall.
 FusionPlan best_fusion(const std::vector<Seconds>& ready, const RunCost& cost);
 
-// Per group, index of the candidate after its end, rising. A search stores millions.
-using GroupEnds = std::vector<std::uint32_t>;
-
 class Configuration {
  public:
   // Stores the strategy with its alignment, without its fusion. Requires that scenario and cache
   // outlive the configuration.
   Configuration(const Scenario& scenario, Strategy strategy, collective::CostCache& cache);
 
-  // Shares the costs of buckets of `other`. Requires that both differ only in the number of
-  // streams, which costs do not depend on.
-  void share_costs(const Configuration& other) { costs_ = other.costs_; }
+  // Sets the number of streams, on which neither readiness nor a bucket's cost depends.
+  void set_streams(int streams);
 
   const Scenario& scenario() const { return scenario_; }
   const Strategy& strategy() const { return strategy_; }
@@ -55,6 +49,8 @@ class Configuration {
   // LocalSGD, parameters and buffers in the order of averaging.
   const std::vector<const Tensor*>& tensors() const { return tensors_; }
   const std::vector<int>& candidates() const { return candidates_; }
+  // Returns the candidates as units of rules that do not join layers.
+  const FusionUnits& units() const { return units_; }
 
   // Returns true if step_time is exact for contiguous buckets: one stream, no traffic outside the
   // buckets, no cost of a bucket on the compute stream, at most kMaxExact gradients. Then
@@ -66,6 +62,8 @@ class Configuration {
   // before one of `ends`; without ends, for any buckets. With ends and an exact configuration it is
   // the step time.
   Seconds lower_bound(const GroupEnds& ends) const;
+  // Returns the same bound for each of these numbers of streams.
+  std::vector<Seconds> lower_bounds(const GroupEnds& ends, const std::vector<int>& streams) const;
   // Returns the same bound for any fusion.
   Seconds lower_bound() const { return lower_bound_; }
   // Returns seconds per step for a finish of the last bucket.
@@ -74,7 +72,8 @@ class Configuration {
  private:
   std::vector<Seconds> ready_times(const plan::Plan& plan);
   void find_candidates(const plan::Plan& plan, const std::vector<Seconds>& ready);
-  void judge_exactness(const plan::Plan& plan, std::size_t phases);
+  void judge_order(const plan::Plan& plan, std::size_t phases);
+  void judge_exactness();
   void prepare_costs();
   Seconds encode_launches() const;  // seconds per bucket
   Seconds cost(std::size_t first, std::size_t end) const;
@@ -88,19 +87,22 @@ class Configuration {
   collective::CostCache& cache_;
   std::vector<const Tensor*> tensors_;
   std::vector<int> candidates_;
+  FusionUnits units_{{}, {}, {}};
   std::vector<plan::Bucket> single_;  // one bucket per candidate
   std::vector<plan::Bucket> sums_;    // prefix sums of their sizes
+  std::vector<Bytes> padded_;         // of these, padded_bytes, which bounds read millions of times
   std::vector<Seconds> ready_;        // per candidate, including stragglers
   Seconds computed_ = 0;              // finish of the compute stream except for the tail
   Seconds tail_ = 0;                  // time after the last exchange
   double steps_ = 1;                  // steps in a period
   double link_seconds_per_byte_ = 0;  // time per byte of the busiest link; 0: unknown
   bool simple_ = false;               // no traffic except buckets of the candidates
+  bool encodes_ = false;              // some candidates
   bool exact_ = false;
   Seconds lower_bound_ = 0;
   bool low_rank_ = false;  // some candidates use a low-rank codec
   // Per run up to kMaxExact gradients, beyond that per size. Negative: not computed yet.
-  std::shared_ptr<std::vector<Seconds>> costs_;
+  mutable std::vector<Seconds> costs_;
 };
 
 }  // namespace syncline::tune

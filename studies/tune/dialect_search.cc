@@ -13,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/collective/library.h"
+#include "core/metrics/phases.h"
 #include "core/plan.h"
 #include "formats/dialect/changes.h"
 #include "formats/dialect/write.h"
@@ -69,6 +70,12 @@ std::string plan_key(const plan::Plan& plan, const Strategy& strategy) {
   return key;
 }
 
+// Returns the plan long after all ramps, of LocalSGD that of the steps around an averaging.
+plan::Plan exchanging_plan(const Strategy& strategy, const Scenario& scenario) {
+  const auto phase = measure::planned_phases(strategy, {}).front();
+  return plan::make_plan(scenario.workload, scenario.cluster, strategy, phase.point);
+}
+
 // Returns the difference in words. Differences of the training come before those of the exchange.
 std::string difference(const Strategy& wanted, const Strategy& found, const Scenario& scenario) {
   if (wanted.local_sgd.enabled != found.local_sgd.enabled) {
@@ -83,31 +90,31 @@ std::string difference(const Strategy& wanted, const Strategy& found, const Scen
     };
     return "gradients travel " + name(found) + " instead of " + name(wanted);
   }
-  return dialect::plan_difference(plan::make_plan(scenario.workload, scenario.cluster, wanted),
-                                  plan::make_plan(scenario.workload, scenario.cluster, found));
+  return dialect::plan_difference(exchanging_plan(wanted, scenario),
+                                  exchanging_plan(found, scenario));
 }
 
 // Returns a difference outside the steady exchange: at some steps of the training, or in step time.
 std::string around_the_exchange(const Strategy& wanted, const Strategy& found,
                                 const Scenario& scenario) {
-  for (const auto& phase : plan::training_phases(wanted, scenario.training)) {
+  for (const auto& phase : measure::planned_phases(wanted, scenario.training)) {
     const auto plan_of = [&](const Strategy& strategy) {
       return plan::make_plan(scenario.workload, scenario.cluster, strategy, phase.point);
     };
     const std::string text = dialect::plan_difference(plan_of(wanted), plan_of(found));
     if (!text.empty()) return "at some steps of the training " + text;
   }
-  return dialect::time_difference(plan::make_plan(scenario.workload, scenario.cluster, wanted),
-                                  plan::make_plan(scenario.workload, scenario.cluster, found));
+  return dialect::time_difference(exchanging_plan(wanted, scenario),
+                                  exchanging_plan(found, scenario));
 }
 
 bool same_time(Seconds a, Seconds b) { return std::abs(a - b) <= 1e-9 * std::max(a, b); }
 
-// Counts the winner's choices for the training (compression, averaging) that a strategy keeps.
+// Counts the winner's choices for the training (compression, averaging, sums) that a strategy has.
 int kept_training(const Strategy& winner, const Strategy& strategy) {
   return (winner.compression.codec == strategy.compression.codec) +
          (winner.local_sgd.enabled == strategy.local_sgd.enabled) +
-         (winner.fusion.sums_in_fp32() <= strategy.fusion.sums_in_fp32());
+         !measure::rounds_sums(strategy, winner);
 }
 
 // One configuration, read back and evaluated.
@@ -365,7 +372,7 @@ class ConfigSearch {
         planned_.try_emplace(input::strategy_json(unnamed(strategy)).dump());
     auto& [of_plan, operations] = planned->second;
     if (fresh) {
-      const plan::Plan plan = plan::make_plan(scenario_.workload, scenario_.cluster, strategy);
+      const plan::Plan plan = exchanging_plan(strategy, scenario_);
       of_plan = plan_key(plan, strategy);
       operations = plan.ops.size();
     }

@@ -122,7 +122,7 @@ Ranked Ranking::rounder(const GroupBest& best) {
     fusion.size = size;
     const Strategy named =
         walk_.space().name_candidate(apply_fusion(found.strategy, fusion), found.kind);
-    Ranked round = evaluate_candidate(named, found.kind, evaluator_);
+    Ranked round{{walk_.metrics_of(named, points()[best.index].configuration)}, named, found.kind};
     if (round.metrics.step_time > best.step * (1 + kRoundness)) continue;
     known->second = std::move(round);
     break;

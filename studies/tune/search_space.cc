@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <memory>
 #include <utility>
 
 #include "core/algorithm.h"
 #include "core/collective/library.h"
+#include "core/metrics/phases.h"
 #include "core/plan.h"
 #include "core/plan/fusion.h"
 #include "formats/dialect/changes.h"
@@ -207,14 +207,17 @@ class RuleChoices {
   std::vector<FusionChoice> choices_;
 };
 
-// Key of the rule_choices() of a configuration: its candidates, and true if it excludes ticks.
-using RulesKey = std::pair<std::vector<int>, bool>;
-
-// Returns the key. Ticks of any cycle are excluded alike, so one of a millisecond is tried.
-RulesKey rules_key(const Configuration& configuration) {
+// Returns true if ticks are excluded; those of any cycle are alike, so one of a millisecond is
+// tried.
+bool excludes_ticks(const Configuration& configuration) {
   Strategy ticked = configuration.strategy();
   ticked.fusion.cycle = kMillisecond;
-  return {configuration.candidates(), configuration.is_unsupported(ticked)};
+  return configuration.is_unsupported(ticked);
+}
+
+bool differ_in_streams_alone(Strategy one, const Strategy& other) {
+  one.streams = other.streams;
+  return input::strategy_json(one) == input::strategy_json(other);
 }
 
 }  // namespace
@@ -329,6 +332,9 @@ std::vector<std::vector<int>> groups_of(const Configuration& configuration, cons
 }
 
 GroupEnds group_ends(const Configuration& configuration, const Fusion& fusion) {
+  const bool in_turn = fusion.cycle == 0 && fusion.order == Fusion::Order::kBackward;
+  const bool joins = fusion.rule == Fusion::Rule::kSize || fusion.rule == Fusion::Rule::kCount;
+  if (in_turn && joins && !fusion.by_layer) return configuration.units().ends(fusion);
   const auto groups = groups_of(configuration, fusion);
   GroupEnds ends;
   ends.reserve(groups.size());
@@ -368,12 +374,21 @@ bool has_unmeasured(const Scenario& scenario, const Strategy& strategy) {
   const CollectiveCostModel& cost_model = scenario.cluster.cost_model;
   if (scenario.cluster.library != Library::kNccl || !cost_model) return false;
   // The cluster's calibration, or its library's model, gives a collective's time.
-  const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
-  return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const plan::Op& op) {
+  const auto unmeasured = [&](const plan::Op& op) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     return collective != nullptr && !collective->nccl && !cost_model(*collective).has_value();
+  };
+  return std::ranges::any_of(measure::planned_phases(strategy, {}), [&](const auto& phase) {
+    const plan::Plan plan =
+        plan::make_plan(scenario.workload, scenario.cluster, strategy, phase.point);
+    return std::ranges::any_of(plan.ops, unmeasured);
   });
 }
+
+struct CandidateSpace::Rules {
+  std::vector<FusionChoice> choices;
+  std::vector<GroupEnds> ends;  // of each
+};
 
 CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, const Strategy& base,
                                collective::CostCache& cache)
@@ -383,9 +398,31 @@ CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, c
   const auto left_out = [&](const Strategy& strategy) {
     return measured && has_unmeasured(scenario, strategy);
   };
-  // The best is never worse than the user's own strategies.
+  add_rows(scenario, left_out);
+  KnownRules known;
+  // The number of streams varies fastest over the configurations.
+  std::vector<Strategy> alike;
+  const auto add_alike = [&] {
+    if (!alike.empty()) add_configurations(scenario, search, alike, cache, known);
+    alike.clear();
+  };
+  for (Strategy& strategy : strategies_of_configurations(search, base, scenario)) {
+    if (left_out(strategy)) {
+      const std::string words = "algorithm " + strategy.algorithm;
+      if (std::ranges::count(unmeasured_, words) == 0) unmeasured_.push_back(words);
+      continue;
+    }
+    if (!alike.empty() && !differ_in_streams_alone(alike.back(), strategy)) add_alike();
+    alike.push_back(std::move(strategy));
+  }
+  add_alike();
+}
+
+// Adds the scenario's strategies: the best is never worse than the user's own.
+void CandidateSpace::add_rows(const Scenario& scenario,
+                              const std::function<bool(const Strategy&)>& left_out) {
   for (const Strategy& row : scenario.strategies) {
-    if (!trains_alike(row, base)) continue;
+    if (!trains_alike(row, base_)) continue;
     if (left_out(row)) {
       unmeasured_.push_back("'" + row.name + "'");
       continue;
@@ -394,39 +431,47 @@ CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, c
     points_.push_back(
         {.fusion = row.fusion, .configuration = configurations_.size() - 1, .own_row = true});
   }
-  std::map<RulesKey, std::pair<std::vector<FusionChoice>, std::vector<GroupEnds>>> by_rule;
-  // The number of streams varies fastest over the configurations, so costs of buckets mostly carry
-  // over from the previous one. Only these two are stored, as each holds every gradient.
-  std::unique_ptr<Configuration> last;
-  for (const auto& strategy : strategies_of_configurations(search, base, scenario)) {
-    if (left_out(strategy)) {
-      const std::string words = "algorithm " + strategy.algorithm;
-      if (std::ranges::count(unmeasured_, words) == 0) unmeasured_.push_back(words);
-      continue;
+}
+
+// Adds configurations that differ in their number of streams alone. Costs and readiness of buckets
+// are the same, so that bounds are found together.
+void CandidateSpace::add_configurations(const Scenario& scenario, const Search& search,
+                                        const std::vector<Strategy>& alike,
+                                        collective::CostCache& cache, KnownRules& known) {
+  Configuration configuration(scenario, alike.front(), cache);
+  std::vector<int> streams;
+  for (const Strategy& strategy : alike) streams.push_back(strategy.streams);
+  const auto bounds_of = [&](const GroupEnds& ends) {
+    return configuration.lower_bounds(ends, streams);
+  };
+  const auto optimum = search.optimum ? explicit_choice(configuration) : std::nullopt;
+  std::vector<Seconds> least;  // bounds of it, by number of streams
+  if (optimum) least = bounds_of(group_ends(configuration, optimum->fusion));
+  const Rules* rules = nullptr;
+  std::vector<std::vector<Seconds>> bounds;  // by choice of these and number of streams
+  for (std::size_t k = 0; k < alike.size(); ++k) {
+    configurations_.push_back(alike[k]);
+    configuration.set_streams(streams[k]);
+    const auto [own, fresh] =
+        known.try_emplace({configuration.candidates(), excludes_ticks(configuration)});
+    if (fresh) {
+      own->second.choices = rule_choices(search, configuration);
+      for (const FusionChoice& choice : own->second.choices) {
+        own->second.ends.push_back(group_ends(configuration, choice.fusion));
+      }
     }
-    configurations_.push_back(strategy);
-    auto configuration = std::make_unique<Configuration>(scenario, strategy, cache);
-    if (last != nullptr) {
-      Strategy alike = last->strategy();
-      alike.streams = strategy.streams;
-      const bool same = input::strategy_json(alike) == input::strategy_json(strategy);
-      if (same) configuration->share_costs(*last);
+    if (rules != &own->second) {
+      rules = &own->second;
+      bounds.clear();
+      for (const GroupEnds& ends : rules->ends) bounds.push_back(bounds_of(ends));
     }
-    last = std::move(configuration);
-    const auto add = [&](FusionChoice choice, const GroupEnds& ends) {
+    const auto add = [&](FusionChoice choice, Seconds bound) {
       choice.configuration = configurations_.size() - 1;
-      choice.bound = last->lower_bound(ends);
+      choice.bound = bound;
       points_.push_back(std::move(choice));
     };
-    const auto [known, fresh] = by_rule.try_emplace(rules_key(*last));
-    auto& [choices, ends] = known->second;
-    if (fresh) choices = rule_choices(search, *last);
-    for (std::size_t i = 0; i < choices.size(); ++i) {
-      if (fresh) ends.push_back(group_ends(*last, choices[i].fusion));
-      add(choices[i], ends[i]);
-    }
-    if (!search.optimum) continue;
-    if (auto choice = explicit_choice(*last)) add(*choice, group_ends(*last, choice->fusion));
+    for (std::size_t i = 0; i < bounds.size(); ++i) add(rules->choices[i], bounds[i][k]);
+    if (optimum) add(*optimum, least[k]);
   }
 }
 

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/input/knobs.h"
@@ -85,6 +88,15 @@ class CandidateSpace {
   const std::vector<std::string>& unmeasured_names() const { return unmeasured_; }
 
  private:
+  struct Rules;  // choices of a configuration
+  // By a configuration's candidates, and true if it excludes ticks.
+  using KnownRules = std::map<std::pair<std::vector<int>, bool>, Rules>;
+
+  void add_rows(const Scenario& scenario, const std::function<bool(const Strategy&)>& left_out);
+  void add_configurations(const Scenario& scenario, const Search& search,
+                          const std::vector<Strategy>& alike, collective::CostCache& cache,
+                          KnownRules& known);
+
   const Strategy& base_;
   std::vector<Strategy> configurations_;
   std::vector<FusionChoice> points_;

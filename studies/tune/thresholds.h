@@ -2,6 +2,8 @@
 // its limit; a search over the values that change the partition is exact.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/job.h"
@@ -13,6 +15,41 @@ namespace syncline::tune {
 // costs every bucket. Both grow as the square of the gradients. Beyond, sizes and counts are at
 // least 1 % apart, and costs of buckets are known for sizes 0.8 % apart.
 inline constexpr std::size_t kMaxExact = 600;
+
+// Per group, index of the unit after its end, rising. A search stores millions.
+using GroupEnds = std::vector<std::uint32_t>;
+
+// The units that rules by size and by count join into groups: tensors, or their layers. Finds the
+// groups of plan::fuse without a list of tensors for each.
+class FusionUnits {
+ public:
+  // Collects the units of `fusion`; its size and count do not matter.
+  FusionUnits(const std::vector<const Tensor*>& tensors, const std::vector<int>& candidates,
+              const Fusion& fusion);
+
+  // Returns the groups' ends. Requires rule size or count, and the same units as at construction.
+  GroupEnds ends(const Fusion& fusion) const;
+  // Returns the bytes of the units [first, end), without padding.
+  Bytes bytes(std::size_t first, std::size_t end) const { return bytes_[end] - bytes_[first]; }
+
+ private:
+  std::vector<Bytes> bytes_;           // of the units before each, and of all
+  std::vector<std::int64_t> tensors_;  // likewise
+};
+
+// The gradients that a job sums apart from each other, each list in units of its own.
+class SeparateUnits {
+ public:
+  explicit SeparateUnits(const Workload& workload);
+
+  // Returns the ends of each list's groups: strategies that differ in their rule by size or count
+  // alone have the same plan if these are the same. nullopt: more than the groups decides a plan.
+  std::optional<GroupEnds> ends(const Strategy& strategy) const;
+
+ private:
+  bool sparse_ = false;  // some gradients
+  std::vector<FusionUnits> lists_;
+};
 
 // Returns, rising from 0, the least size in bytes for each partition of `candidates` by `fusion`
 // (rule size; its `size` is ignored, `first_size`, `count`, `close` and `by_layer` are kept). Each

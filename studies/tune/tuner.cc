@@ -1,6 +1,7 @@
 #include "studies/tune/tuner.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -162,9 +163,16 @@ class Tuner {
       sizes.insert(thresholds[at]);
     }
     if (by_size && sizes.size() > 1) sizes.insert(best.size);
+    const SeparateUnits units(scenario_.workload);
+    std::map<GroupEnds, Seconds> known;  // step times, by what the plan has in groups
     for (const Bytes size : sizes) {
       if (options_.interrupted()) return;
-      tuned_.curve.push_back({size, model.step_time(tuned_.curve_strategy(size))});
+      const Strategy strategy = tuned_.curve_strategy(size);
+      const auto ends = units.ends(strategy);
+      const auto found = ends ? known.find(*ends) : known.end();
+      const Seconds step = found != known.end() ? found->second : model.step_time(strategy);
+      if (ends) known.emplace(*ends, step);
+      tuned_.curve.push_back({size, step});
     }
   }
 

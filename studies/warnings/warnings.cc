@@ -40,6 +40,7 @@
 #include "core/executor.h"
 #include "core/job/overlap.h"
 #include "core/metrics.h"
+#include "core/metrics/phases.h"
 #include "core/operators/evaluate.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
@@ -353,14 +354,16 @@ void warning_on_measurements(const Strategy& strategy, const Scenario& scenario,
   std::size_t all = 0;
   std::size_t beyond = 0;
   std::size_t unknown = 0;
-  const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
-  for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<collective::Collective>(&op.work);
-    if (collective == nullptr || collective->bytes() == 0) continue;
-    const auto answer = scenario.cluster.cost_model(*collective);
-    ++all;
-    unknown += !answer;
-    beyond += answer && !answer->measured;
+  for (const auto& phase : planned_phases(strategy, {})) {
+    const auto plan = plan::make_plan(scenario.workload, scenario.cluster, strategy, phase.point);
+    for (const auto& op : plan.ops) {
+      const auto* collective = std::get_if<collective::Collective>(&op.work);
+      if (collective == nullptr || collective->bytes() == 0) continue;
+      const auto answer = scenario.cluster.cost_model(*collective);
+      ++all;
+      unknown += !answer;
+      beyond += answer && !answer->measured;
+    }
   }
   const auto of_all = [&](std::size_t count) {
     return (count == all ? "all" : std::to_string(count) + " of " + std::to_string(all)) +

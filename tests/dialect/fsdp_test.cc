@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <set>
 
 #include "core/base/error.h"
 #include "core/plan.h"
 #include "formats/dialect/dialect.h"
+#include "formats/dialect/schemes.h"
 #include "formats/dialect/write.h"
 #include "formats/input/conflicts.h"
 #include "tests/support/readings.h"
@@ -304,6 +307,41 @@ TEST(Fsdp, FormatsOfParametersAndSums) {
             (Pair{of(2), of(2)}));
   EXPECT_EQ(bytes(units + R"(, "mp_policy": {"reduce_dtype": "bf16"}})", DType::kFp32),
             (Pair{of(4), of(2)}));
+  // As many bytes, but other roundings.
+  EXPECT_EQ(bytes(units + R"(, "mp_policy": {"reduce_dtype": "fp16"}})", DType::kBf16),
+            (Pair{of(2), of(2)}));
+}
+
+// Sums in another half format than the gradients' own are other sums, whatever their bytes.
+TEST(Fsdp, OtherHalfFormatsRoundSums) {
+  const auto strategy_of = [](DType own, const char* parameters, const char* sums) {
+    Workload workload = transformer();
+    for (Tensor& tensor : workload.tensors) tensor.dtype = own;
+    const Json formats{{"param_dtype", parameters}, {"reduce_dtype", sums}};
+    return kFsdp.strategy_of(Json{{"mp_policy", formats}}.dump(), workload);
+  };
+  EXPECT_EQ(strategy_of(DType::kBf16, "bf16", "bf16").fusion.sum_format, std::nullopt);
+  EXPECT_EQ(strategy_of(DType::kBf16, "bf16", "fp16").fusion.sum_format, DType::kFp16);
+  EXPECT_EQ(strategy_of(DType::kFp16, "fp16", "bf16").fusion.sum_format, DType::kBf16);
+  EXPECT_EQ(strategy_of(DType::kFp16, "fp16", "fp16").fusion.sum_format, std::nullopt);
+  EXPECT_EQ(strategy_of(DType::kFp32, "fp16", "fp32").fusion.sum_format, std::nullopt);
+}
+
+// A job that torch.autocast trains in fp16 keeps that format under FSDP2, on whatever device.
+TEST(Fsdp, SchemesKeepTheFormatOfAutocast) {
+  for (const DType format : {DType::kFp16, DType::kBf16}) {
+    Workload workload = transformer();
+    Operator cast;
+    cast.kind = "cast";
+    cast.dtype = format;
+    workload.operators.operators = {cast};
+    const auto schemes = schemes_of_framework("pytorch", Json::object(), workload, kFsdp.cluster);
+    const auto fsdp = std::ranges::find(schemes, "FSDP2", &Scheme::name);
+    ASSERT_NE(fsdp, schemes.end());
+    EXPECT_EQ(fsdp->config["mp_policy"]["param_dtype"],
+              format == DType::kFp16 ? "float16" : "bfloat16");
+    EXPECT_EQ(fsdp->config["mp_policy"]["reduce_dtype"], "float32");
+  }
 }
 
 // A part of a model may have no dense gradient at all, and nothing may be resharded.

@@ -60,5 +60,26 @@ TEST(Phases, PlansOfAnyPeriodAreShort) {
   EXPECT_EQ(planned, 2);
 }
 
+// What `plan`, `buckets`, warnings and the comparison of strategies plan.
+TEST(Phases, LongPeriodsHavePlansOfFewSteps) {
+  const Scenario scenario = far_apart(100'000);
+  const Strategy& strategy = scenario.strategies.front();
+  const auto phases = planned_phases(strategy, scenario.training);
+  ASSERT_EQ(phases.size(), 2U);
+  std::int64_t steps = 0;
+  bool averages = false;
+  for (const plan::TrainingPhase& phase : phases) {
+    const plan::Plan plan =
+        plan::make_plan(scenario.workload, scenario.cluster, strategy, phase.point);
+    EXPECT_LE(plan.steps, plan::kPlainSteps);
+    averages |= std::ranges::any_of(plan.buckets, &plan::Bucket::averaged);
+    steps += phase.steps;
+  }
+  EXPECT_TRUE(averages);
+  EXPECT_EQ(steps, 100'000);
+  // A short period is one phase.
+  EXPECT_EQ(planned_phases(far_apart(24).strategies.front(), {}).size(), 1U);
+}
+
 }  // namespace
 }  // namespace syncline::measure

@@ -234,6 +234,24 @@ TEST(InFramework, SumsStayAsNarrowAsTheJobHasThem) {
   }
 }
 
+// bf16 and fp16 have as many bits, and round otherwise.
+TEST(InFramework, SumsInAnotherHalfFormatAreRounded) {
+  input::Document document = job_by(Json::parse(R"({"dialect": "fsdp", "config": {}})"));
+  for (Json& tensor : document.root["workload"]["tensors"]) tensor["dtype"] = "bf16";
+  const Scenario scenario = input::parse_scenario(document);
+  const auto sums_in = [&](const char* format) {
+    const Json config{{"mp_policy", {{"param_dtype", "bf16"}, {"reduce_dtype", format}}}};
+    return dialect::reading_of(*dialect::find_dialect("fsdp"), config, scenario.workload,
+                               scenario.cluster)
+        .strategy;
+  };
+  const Strategy& own = scenario.strategies.front();
+  EXPECT_EQ(measure::training_beside(sums_in("bf16"), own), TrainingChange::kSame);
+  EXPECT_EQ(measure::training_beside(sums_in("fp16"), own), TrainingChange::kRounded);
+  EXPECT_EQ(measure::training_beside(sums_in("fp32"), own), TrainingChange::kSame);
+  EXPECT_EQ(measure::training_beside(own, sums_in("fp32")), TrainingChange::kRounded);
+}
+
 TEST(InFramework, RowsForAFileCanBeTakenByIt) {
   for (const char* optimizer : {"", "adam", "momentum"}) {
     input::Document document = job_by(Json::parse(R"({"dialect": "pytorch", "config": {}})"));

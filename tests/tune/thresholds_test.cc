@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 #include <set>
 
+#include "core/plan.h"
 #include "core/plan/fusion.h"
 #include "tests/support/fusion_rules.h"
 #include "tests/support/small_plans.h"
@@ -84,6 +86,75 @@ TEST(Thresholds, SizesAreAPercentApartForManyGradients) {
     ASSERT_GE(found[t], found[t - 1] + found[t - 1] / 100);
   }
   EXPECT_LT(count_thresholds(pointers, candidates, Fusion{}).size(), 600u);
+}
+
+// Groups without their lists of tensors are those of plan::fuse.
+TEST(Thresholds, UnitsMakeTheGroupsOfTheRules) {
+  std::mt19937 random(4);
+  const auto draw = [&](int most) { return std::uniform_int_distribution<int>(0, most)(random); };
+  for (int i = 0; i < 2000; ++i) {
+    const auto tensors = random_tensors(random, draw(40));
+    const auto pointers = test::pointers_to(tensors);
+    Fusion fusion = by_size(draw(200), i % 2 == 0 ? Fusion::Close::kAfter : Fusion::Close::kBefore,
+                            i % 5 == 0 ? draw(60) : 0);
+    if (i % 3 == 0) fusion.count = 1 + draw(6);
+    if (i % 7 == 0) fusion.rule = Fusion::Rule::kCount;
+    fusion.by_layer = i % 4 == 0;
+    const FusionUnits units(pointers, test::indices_of(tensors), fusion);
+    const auto groups = plan::fuse(pointers, test::indices_of(tensors), fusion);
+    const GroupEnds ends = units.ends(fusion);
+    ASSERT_EQ(ends.size(), groups.size()) << i;
+    std::size_t begin = 0;
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      Bytes bytes = 0;
+      for (const int tensor : groups[g])
+        bytes += pointers[static_cast<std::size_t>(tensor)]->bytes();
+      ASSERT_EQ(units.bytes(begin, ends[g]), bytes) << i;
+      begin = ends[g];
+    }
+  }
+}
+
+// A pipeline's parts fuse by themselves: sizes that differ for the whole model are often alike.
+TEST(Thresholds, EndsOfSeparateUnitsDecideThePlan) {
+  std::mt19937 random(5);
+  Workload workload;
+  workload.forward = 0.01;
+  workload.tensors = random_tensors(random, 12);
+  for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+    workload.tensors[t].part = t < 6 ? 1 : 0;
+    workload.tensors[t].backward = 0.001;
+  }
+  workload.parallel.pipeline = 2;
+  workload.micro_batches = 4;
+  const SeparateUnits units(workload);
+  const Cluster cluster = test::cluster_of(2, 4);
+  std::map<GroupEnds, std::vector<std::vector<int>>> plans;
+  for (Bytes size = 0; size < 600; ++size) {
+    Strategy strategy;
+    strategy.fusion = by_size(size, Fusion::Close::kAfter);
+    std::vector<std::vector<int>> buckets;
+    for (const auto& bucket : plan::make_plan(workload, cluster, strategy).buckets) {
+      buckets.push_back(bucket.tensors);
+    }
+    const auto ends = units.ends(strategy);
+    ASSERT_TRUE(ends);
+    const auto [known, fresh] = plans.try_emplace(*ends, buckets);
+    EXPECT_EQ(known->second, buckets) << size;
+  }
+  std::set<std::vector<std::vector<int>>> distinct;
+  for (const auto& [ends, buckets] : plans) distinct.insert(buckets);
+  EXPECT_EQ(distinct.size(), plans.size());
+  EXPECT_GT(plans.size(), 3u);
+  // More than the groups decides here.
+  Strategy averaging;
+  averaging.fusion = by_size(100, Fusion::Close::kAfter);
+  averaging.local_sgd.enabled = true;
+  EXPECT_FALSE(units.ends(averaging));
+  Strategy ticked;
+  ticked.fusion = by_size(100, Fusion::Close::kBefore);
+  ticked.fusion.cycle = 0.001;
+  EXPECT_FALSE(units.ends(ticked));
 }
 
 TEST(Thresholds, TheRoundestSizeOfARange) {

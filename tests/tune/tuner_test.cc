@@ -175,6 +175,27 @@ TEST(Tuner, BoundsAreBoundsAndExactConfigurationsAreExact) {
   EXPECT_GT(exact, 100) << "exact arms were compared";
 }
 
+// Bounds that are found together are those of a configuration with each number of streams.
+TEST(Tuner, BoundsOfAllStreamsAtOnceAreTheirOwn) {
+  const auto [scenario, search] = test::Read(small_document(kJointSearch));
+  Evaluator model(scenario);
+  const std::vector<int> streams{1, 2, 3, 4};
+  Configuration together(scenario, scenario.strategies.front(), model.cache());
+  for (const auto& choice : rule_choices(search, together)) {
+    const GroupEnds ends = group_ends(together, choice.fusion);
+    const auto bounds = together.lower_bounds(ends, streams);
+    for (std::size_t k = 0; k < streams.size(); ++k) {
+      Strategy strategy = scenario.strategies.front();
+      strategy.streams = streams[k];
+      const Configuration alone(scenario, strategy, model.cache());
+      ASSERT_EQ(alone.lower_bound(ends), bounds[k]) << streams[k];
+      together.set_streams(streams[k]);
+      ASSERT_EQ(together.lower_bound(ends), bounds[k]) << streams[k];
+      ASSERT_EQ(together.exact(), alone.exact()) << streams[k];
+    }
+  }
+}
+
 // A model of more than kMaxExact gradients: what is known of buckets' costs is known by size.
 Scenario scenario_of_many(int gradients) {
   std::mt19937 random(7);
