@@ -12,7 +12,7 @@
 namespace syncline::measure {
 
 // Returns the phases of a training (plan::training_phases) as they are planned: of a long LocalSGD
-// period the steps that are alike make a phase of their own, of which some are planned.
+// period equal steps make a phase of their own, and some of them are planned.
 std::vector<plan::TrainingPhase> planned_phases(const Strategy& strategy, const Training& training);
 
 // One phase of a training, and how it is run to be measured.

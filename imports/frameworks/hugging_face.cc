@@ -411,9 +411,9 @@ std::optional<int> stage_in(const std::string& name) {
 
 // Returns the section of a file that is not here, by its name: one of ms-swift's own (3.0,
 // swift/llm/ds_config), of LLaMA-Factory's (0.9.3, examples/deepspeed), of axolotl's (0.9,
-// deepspeed_configs), or one with the stage in its name and DeepSpeed's defaults. `whose` becomes
-// whose it is.
-Json zero_by_name(const fs::path& name, int stage, std::string& whose) {
+// deepspeed_configs), or one with the stage in its name and DeepSpeed's defaults. Sets its
+// owner.
+Json zero_by_name(const fs::path& name, int stage, std::string& owner) {
   const std::string own = name.filename().string();
   const std::string number = "ds_z" + std::to_string(stage);
   const bool swift =
@@ -421,7 +421,7 @@ Json zero_by_name(const fs::path& name, int stage, std::string& whose) {
   const bool factory = own == number + "_config.json" || own == number + "_offload_config.json";
   const bool axolotl =
       name.parent_path().filename() == "deepspeed_configs" && own.starts_with("zero");
-  whose = swift     ? "ms-swift"
+  owner = swift     ? "ms-swift"
           : factory ? "LLaMA-Factory"
           : axolotl ? "axolotl"
                     : "DeepSpeed by default";
