@@ -201,7 +201,7 @@ TEST(NextMeasurement, LogsAreNotAskedForTwice) {
 }
 
 // The inputs that a measurement does not tell stay as they were.
-TEST(NextMeasurement, EvaluatesToldInputsAlone) {
+TEST(NextMeasurement, EvaluatesMeasuredInputsAlone) {
   const Json sheet = network("v100-sxm-32gb", 4, 8, 1200, 25, 1, 25, "tcp");
   const Scenario scenario = test::parsed(gpt2_on(sheet));
   const Strategy& strategy = scenario.strategies.front();
