@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <initializer_list>
+#include <mutex>
+#include <tuple>
 #include <utility>
 
 namespace syncline::operators {
@@ -180,7 +183,9 @@ std::vector<std::string> architecture_names() {
   return names;
 }
 
-Generated generate(const Architecture& architecture, const ArchitectureOptions& options) {
+namespace {
+
+Generated build_step(const Architecture& architecture, const ArchitectureOptions& options) {
   GraphBuilder build(options.dtype, options.layout, options.fp32_gradients);
   ArchitectureOptions all = options;
   all.shape = complete_shape(architecture.shaped ? options.shape : architecture.shape);
@@ -205,6 +210,36 @@ Generated generate(const Architecture& architecture, const ArchitectureOptions& 
     tensor.expert = tensor.name.find(".experts.") != std::string::npos;
   }
   return generated;
+}
+
+// Returns all by which one step differs from another. Of a pipeline this is only if there is one.
+auto key_of(const Architecture& architecture, const ArchitectureOptions& options) {
+  const auto& [batch, dtype, rounded, layout, image, classes, sequence, optimizer, fused_attention,
+               fused_feedforward, fused_linear, flash_attention, eager, fp32_gradients, shape,
+               parallel] = options;
+  return std::tuple(
+      std::string(architecture.name), architecture.build, architecture.shaped, architecture.shape,
+      batch, dtype, rounded, layout, image, classes, sequence, optimizer, fused_attention,
+      fused_feedforward, fused_linear, flash_attention, eager, fp32_gradients, shape,
+      std::tuple(parallel.tensor, parallel.sequence, parallel.context, parallel.context_all_to_all,
+                 std::min(parallel.pipeline, 2), parallel.expert, parallel.expert_tensor,
+                 parallel.overlap_tensor, parallel.overlap_expert));
+}
+
+}  // namespace
+
+// A search of layouts asks for the same steps in many pipelines, so the last ones are kept.
+Generated generate(const Architecture& architecture, const ArchitectureOptions& options) {
+  constexpr std::size_t kKept = 8;
+  using Key = decltype(key_of(architecture, options));
+  static std::mutex mutex;
+  static std::deque<std::pair<Key, Generated>> known;
+  const Key key = key_of(architecture, options);
+  const std::lock_guard lock(mutex);
+  const auto found = std::ranges::find(known, key, &std::pair<Key, Generated>::first);
+  if (found != known.end()) return found->second;
+  if (known.size() == kKept) known.pop_back();
+  return known.emplace_front(key, build_step(architecture, options)).second;
 }
 
 namespace {

@@ -48,6 +48,8 @@ struct TransformerShape {
   std::int64_t query_latent = 0;
   std::int64_t latent = 0;
   std::int64_t rope_width = 0;
+
+  bool operator==(const TransformerShape&) const = default;
 };
 
 // Collectives inside the layers of a partitioned model, per micro-batch. `bytes` is the whole

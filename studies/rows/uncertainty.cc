@@ -745,21 +745,30 @@ double Uncertainties::collisions(const Plans& plans, Seconds plain) {
 }
 
 Sensitivity Uncertainties::sensitivity(const Strategy& strategy) {
+  return sensitivity(strategy, {}, {kAllUncertainties.begin(), kAllUncertainties.end()});
+}
+
+Sensitivity Uncertainties::sensitivity(const Strategy& strategy, const Sensitivity& known,
+                                       const std::vector<Uncertainty>& changed) {
   if (const auto shorter = shorten_job(scenario_)) {
-    return Uncertainties(*shorter, fit_errors_).sensitivity(strategy);
+    return Uncertainties(*shorter, fit_errors_).sensitivity(strategy, known, changed);
   }
-  Sensitivity sensitivity;
+  Sensitivity sensitivity = known;
   const Plans plans = plans_of(strategy);
   const Seconds plain = step(plans, *as_given_);
   const bool alone = scenario_.cluster.ranks() == 1;
-  for (const Uncertainty uncertainty : kAllUncertainties) {
+  for (const Uncertainty uncertainty : changed) {
     const std::size_t d = place_of(uncertainty);
-    if (!plans.depend_on(uncertainty, scenario_.cluster)) continue;
-    sensitivity.slower[d] = std::log(step(plans, shift_input(uncertainty, true)) / plain);
-    sensitivity.faster[d] = std::log(step(plans, shift_input(uncertainty, false)) / plain);
+    const bool moves = plans.depend_on(uncertainty, scenario_.cluster);
+    const auto at = [&](bool slower) {
+      return moves ? std::log(step(plans, shift_input(uncertainty, slower)) / plain) : 0;
+    };
+    sensitivity.slower[d] = at(true);
+    sensitivity.faster[d] = at(false);
   }
-  if (guesses()) {
-    for (const GuessedKind way : ways_of(plans)) {
+  if (std::ranges::any_of(changed, of_network)) {
+    sensitivity.ways = {};
+    for (const GuessedKind way : guesses() ? ways_of(plans) : std::vector<GuessedKind>()) {
       auto& ends = sensitivity.ways.at(static_cast<std::size_t>(way));
       for (const bool slower : {false, true}) {
         ends.at(slower ? 1 : 0) = std::log(step(plans, shift_input(way, slower)) / plain);
@@ -773,10 +782,11 @@ Sensitivity Uncertainties::sensitivity(const Strategy& strategy) {
   const Workload& workload = scenario_.workload;
   const Seconds computed = earlier_passes(workload) + workload.forward + backward_time(workload);
   const double exposed = std::clamp(1 - computed / plain, 0.0, 1.0);
-  sensitivity.hashed = collisions(plans, plain);
+  const bool all = changed.size() == kUncertainties;
+  if (all) sensitivity.hashed = collisions(plans, plain);
   sensitivity.own = std::hypot(kOwnStep, kOwnExposed * exposed, sensitivity.hashed);
   const bool guessed = workload.rated_times && !fit_errors_.computation;
-  if (guessed) sensitivity.kernels = kernels_of(strategy);
+  sensitivity.kernels = guessed ? kernels_of(strategy) : 0;
   return sensitivity;
 }
 

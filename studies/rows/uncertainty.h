@@ -115,6 +115,10 @@ class Uncertainties {
 
   // Returns the sensitivity of an evaluated strategy, whichever executor evaluated it.
   Sensitivity sensitivity(const Strategy& strategy);
+  // Returns the same if `known` is that of other uncertainties, which differ in these inputs alone:
+  // the others are not evaluated again.
+  Sensitivity sensitivity(const Strategy& strategy, const Sensitivity& known,
+                          const std::vector<Uncertainty>& changed);
   // Returns the interval of the ratio of two rows of this scenario. If the ends of one input after
   // the other leave open which is faster, both are evaluated at joint draws of all inputs
   // (draws.h).

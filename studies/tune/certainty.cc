@@ -241,6 +241,13 @@ Certainty certainty_of(const Scenario& scenario, const measure::FitErrors& fit_e
   return certainty;
 }
 
+std::vector<measure::Uncertainty> told_inputs(Probe probe) {
+  using enum measure::Uncertainty;
+  if (probe == Probe::kLogs) return {kLatency, kBandwidth};
+  if (probe == Probe::kSteps) return {kOverlap, kFramework};
+  return {kOverlap, kComputation, kFramework};
+}
+
 FitErrors remaining_fit_errors(Probe probe, const FitErrors& before) {
   // Logs: error of a log's cost model at its own count, and the difference between two runs. Steps
   // and recordings: docs/calibrate.md, docs/record.md.
@@ -319,10 +326,13 @@ std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
     if (!possible(what, scenario, fit_errors)) continue;
     const Scenario measured = measured_scenario(what, scenario);
     measure::Uncertainties after(measured, remaining_fit_errors(what, fit_errors));
-    const Sensitivity best_after = after.sensitivity(best.strategy);
+    const auto after_of = [&](const Ranked& ranked) {
+      return after.sensitivity(ranked.strategy, ranked.sensitivity, told_inputs(what));
+    };
+    const Sensitivity best_after = after_of(best);
     Option most;
     for (const auto& [rival, race] : rivals) {
-      Option option{what, rival, race, {}, 0, best_after, after.sensitivity(rival->strategy)};
+      Option option{what, rival, race, {}, 0, best_after, after_of(*rival)};
       option.after = race_of(step, best_after, rival->metrics.step_time, option.other);
       option.saved = saved_by(option.now, option.after);
       if (option.saved > most.saved) most = option;

@@ -59,6 +59,8 @@ enum class Probe {
 // Returns the errors left after a measurement: standard deviations of log(true / predicted).
 // tests/tune/next_measurement_test.cc derives the first from logs of the repository.
 measure::FitErrors remaining_fit_errors(Probe probe, const measure::FitErrors& before);
+// Returns the inputs that a measurement tells something about.
+std::vector<measure::Uncertainty> told_inputs(Probe probe);
 // Returns the scenario after a measurement, which may narrow the spread of the overlap.
 Scenario measured_scenario(Probe probe, const Scenario& scenario);
 

@@ -519,5 +519,32 @@ TEST(Architecture, GraphsAreConsistent) {
   }
 }
 
+// A step is the same however many others are asked for in between, and each cut has its own.
+TEST(Architecture, StepsAreTheSameWhenAskedForAgain) {
+  const Architecture& row = *find_architecture("gpt2_small");
+  const auto step = [&](int tensor, int pipeline, std::int64_t batch) {
+    ArchitectureOptions options;
+    options.sequence = 64;
+    options.batch = batch;
+    options.parallel.tensor = tensor;
+    options.parallel.pipeline = pipeline;
+    return generate(row, options);
+  };
+  const Generated first = step(1, 1, 1);
+  EXPECT_EQ(first.tied, 0);
+  EXPECT_GT(step(1, 2, 1).tied, 0);
+  EXPECT_EQ(step(1, 4, 1).tensors.size(), step(1, 2, 1).tensors.size());
+  EXPECT_LT(parameters_of(step(2, 1, 1)), parameters_of(first));
+  for (std::int64_t batch = 2; batch < 20; ++batch) {
+    EXPECT_DOUBLE_EQ(flops_of(step(1, 1, batch).operators, StepPart::kForward),
+                     static_cast<double>(batch) * flops_of(first.operators, StepPart::kForward));
+  }
+  const Generated again = step(1, 1, 1);
+  EXPECT_EQ(again.operators.operators.size(), first.operators.operators.size());
+  EXPECT_EQ(again.tensors.size(), first.tensors.size());
+  EXPECT_EQ(flops_of(again.operators, StepPart::kBackward),
+            flops_of(first.operators, StepPart::kBackward));
+}
+
 }  // namespace
 }  // namespace syncline::operators

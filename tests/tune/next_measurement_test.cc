@@ -200,6 +200,21 @@ TEST(NextMeasurement, LogsAreNotAskedForTwice) {
   EXPECT_TRUE(!next || next->what != Probe::kLogs);
 }
 
+// The inputs that a measurement does not tell stay as they were.
+TEST(NextMeasurement, EvaluatesMeasuredInputsAlone) {
+  const Json sheet = network("v100-sxm-32gb", 4, 8, 1200, 25, 1, 25, "tcp");
+  const Scenario scenario = test::parsed(gpt2_on(sheet));
+  const Strategy& strategy = scenario.strategies.front();
+  const auto now = measure::Uncertainties(scenario).sensitivity(strategy);
+  for (const Probe probe : {Probe::kLogs, Probe::kSteps, Probe::kRecord}) {
+    const Scenario measured = measured_scenario(probe, scenario);
+    measure::Uncertainties after(measured, remaining_fit_errors(probe, {}));
+    const auto all = after.sensitivity(strategy);
+    EXPECT_EQ(after.sensitivity(strategy, now, told_inputs(probe)), all);
+    EXPECT_FALSE(all == now);
+  }
+}
+
 TEST(NextMeasurement, IsNoneIfTheChoiceIsClear) {
   EXPECT_FALSE(next_on(network("h100-sxm", 1, 1, 0, 0, 0, 0, "")));
 }
