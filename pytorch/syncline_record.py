@@ -64,7 +64,7 @@ _MANY_PAGES = 0.01  # what taking memory anew costs of a step before anybody is 
 _MANY_WAIT = 0.05  # of the smallest exchanges, as a share, before anybody is told
 _SWEEP = 2.0  # seconds for the all-reduces, longer where five rounds of them take longer
 _DDP_BUCKET = 25 << 20  # bytes, DistributedDataParallel's default
-_LARGE = 0.05  # of a large collective's time in a step, the deviation from the one measured alone
+_LARGE = 0.05  # of a large collective's time in a step: first tries of scenarios/sharded, 1 Gbit/s
 _SMALL = 0.3  # of a small one's between recordings (scenarios/training)
 _ADDED = 1 << 18  # values at the least, of which the sums in 16 bits are timed
 _TICK = 0.004  # seconds between two looks of the scheduler, as most systems have it
@@ -1821,12 +1821,16 @@ def _cluster(job, hosts, sweeps, in_steps=None):
     if nodes > 1 and inside > 1 and "node" not in sweeps:
         cluster["source"] += "; the links inside a node were not measured, theirs are assumed"
     if job.backend == "nccl" or not job.is_ddp:
-        tables = [_table(sweeps["world"], nodes, inside)]
+        in_steps = in_steps or {}
+
+        def times_of(kind, nodes, inside):
+            return in_steps.get((kind, nodes * inside), (1.0, 0.0, 0))
+        tables = [_table(sweeps["world"], nodes, inside,
+                         in_steps=times_of("all_reduce", nodes, inside))]
         if "node" in sweeps:
             tables.append(_table(sweeps["node"], 1, inside))
         shapes = {(table["collective"], table["nodes"], table["gpus_per_node"]) for table in tables}
-        tables += [_table(points, *where[1:], where[0],
-                          (in_steps or {}).get((where[0], where[1] * where[2]), (1.0, 0.0, 0)))
+        tables += [_table(points, *where[1:], where[0], times_of(*where))
                    for where, points in sweeps.items()
                    if isinstance(where, tuple) and where not in shapes]
         if job.backend != "nccl":  # whose rings they are

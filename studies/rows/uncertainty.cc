@@ -49,7 +49,7 @@ constexpr double kTimedComputation = 0.03;
 constexpr double kRatedComputation = 0.25;
 constexpr double kRatedOperators = 0.14;
 constexpr double kDeviceSpread = 0.3;
-// Of an update on the host without a figure: 80 % are the published times.
+// Spread of an update on the host without a figure: the published times are the ends of 80 %.
 const double kHostSpread = std::log(kHostUpdateMost / kHostUpdateLeast) / 2 / kHeldDeviations;
 constexpr double kFrameworkSpread = 0.3;    // relative, for a given overhead
 constexpr double kFrameworkUnknown = 0.03;  // share of a step, if none is given: it can only add

@@ -65,7 +65,7 @@ class CandidateWalk {
   bool is_pruned() const { return pruned_; }
   bool fits(const Strategy& strategy) const;
   // Returns the metrics of a strategy that differs from this configuration in its fusion alone.
-  // Of strategies with the same plan one is evaluated.
+  // Evaluates one of the strategies that have the same plan.
   measure::Metrics metrics_of(const Strategy& strategy, std::size_t configuration);
 
  private:

@@ -89,7 +89,7 @@ class CandidateSpace {
 
  private:
   struct Rules;  // choices of a configuration
-  // By a configuration's candidates, and true if it excludes ticks.
+  // Rules by a configuration's candidates, and true if it excludes ticks.
   using KnownRules = std::map<std::pair<std::vector<int>, bool>, Rules>;
 
   void add_rows(const Scenario& scenario, const std::function<bool(const Strategy&)>& left_out);

@@ -96,6 +96,30 @@ def group_of(value):
         return None
 
 
+def watch_buckets(ddp, names, arrived):
+    """The list that DistributedDataParallel's buckets of a pass are added to: names of gradients, how
+    many had arrived, elements. Nothing is summed."""
+    buckets = []
+
+    def hook(_, bucket):
+        buckets.append([[names[id(p)] for p in bucket.parameters()], len(arrived),
+                        bucket.buffer().numel()])
+        done = torch.futures.Future()
+        done.set_result(bucket.buffer())
+        return done
+
+    ddp.register_comm_hook(None, hook)
+    return buckets
+
+
+def answer(ask, given):
+    """What a framework says; a refusal is an answer."""
+    try:
+        return ask(given)
+    except Exception as error:
+        return {"refused": f"{type(error).__name__}: {error}"[:200]}
+
+
 DTYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16", torch.float64: "fp64"}
 
 

@@ -61,18 +61,11 @@ def case_of(seed):
     ddp = DistributedDataParallel(
         model, **{k: v for k, v in config.items() if not k.startswith("_")})
     names = {id(p): n for n, p in model.named_parameters()}
-    arrived, buckets = [], []
+    arrived = []
     for name, parameter in model.named_parameters():
         parameter.register_hook(lambda _, name=name: arrived.append(name))
 
-    def hook(_, bucket):
-        buckets.append([[names[id(p)] for p in bucket.parameters()], len(arrived),
-                        bucket.buffer().numel()])
-        done = torch.futures.Future()
-        done.set_result(bucket.buffer())
-        return done
-
-    ddp.register_comm_hook(None, hook)
+    buckets = common.watch_buckets(ddp, names, arrived)
     steps = []
     for _ in range(3):
         arrived.clear()

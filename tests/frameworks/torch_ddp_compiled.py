@@ -109,18 +109,11 @@ def case_of(seed):
     original, distributed.DDPOptimizer = distributed.DDPOptimizer, Watched
     ddp = DistributedDataParallel(model, bucket_cap_mb=config["bucket_cap_mb"])
     names = {id(p): n for n, p in model.named_parameters()}
-    arrived, buckets = [], []
+    arrived = []
     for name, p in model.named_parameters():
         p.register_post_accumulate_grad_hook(lambda _, name=name: arrived.append(name))
 
-    def hook(_, bucket):
-        buckets.append([[names[id(p)] for p in bucket.parameters()], len(arrived),
-                        bucket.buffer().numel()])
-        done = torch.futures.Future()
-        done.set_result(bucket.buffer())
-        return done
-
-    ddp.register_comm_hook(None, hook)
+    buckets = common.watch_buckets(ddp, names, arrived)
     compiled = torch.compile(ddp, backend="aot_eager")
     for _ in range(3):
         arrived.clear()

@@ -60,8 +60,8 @@ std::string shortage_of(const Json& scenario) {
 
 double counted(const Memory& memory) { return memory.states() - memory.buffers; }
 
-// Of 16 bytes a parameter an offload leaves the fp16 weights, and of ZeRO-1 the gradients; shards
-// of FSDP leave nothing but what is gathered.
+// An offload leaves the fp16 weights on the device, ZeRO-1's the gradients too, of 16 bytes a
+// parameter; FSDP's leaves the gathered units alone.
 TEST(Memory, AnOffloadLeavesTheDevice) {
   const Json model = scenario_of(10, 1, "fp16");
   const auto zero = [&](int stage, const char* more) {

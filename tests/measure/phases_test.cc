@@ -60,7 +60,7 @@ TEST(Phases, PlansOfAnyPeriodAreShort) {
   EXPECT_EQ(planned, 2);
 }
 
-// What `plan`, `buckets`, warnings and the comparison of strategies plan.
+// A long period has a plan of few steps, for `plan`, `buckets`, warnings and comparisons too.
 TEST(Phases, LongPeriodsHavePlansOfFewSteps) {
   const Scenario scenario = far_apart(100'000);
   const Strategy& strategy = scenario.strategies.front();
