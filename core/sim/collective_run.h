@@ -34,7 +34,8 @@ std::vector<std::unique_ptr<CollectiveRun>> make_merged_runs(const std::vector<r
 // Returns a run of every message of every round. A rank begins its next round when all that it sent
 // in the last one has left it and all that it awaited has arrived. A receiver takes messages in the
 // order of its rounds, the next as soon as the last is off the wire. With `fold`, ranks with equal
-// messages are one. Requires that no cost model gives a collective's time: such plans run merged.
+// messages are one, and a collective alone on the network skips rounds that repeat (pace.h).
+// Requires that no cost model gives a collective's time: such plans run merged.
 std::unique_ptr<CollectiveRun> make_step_run(const plan::Plan& plan, const Cluster& cluster,
                                              bool fold);
 

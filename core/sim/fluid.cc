@@ -87,10 +87,15 @@ struct Fluid::Parts {
   char optim[27] = "--cfg=network/optim:Full";
   char* argv[6] = {name, log, timing.data(), work.data(), optim, nullptr};
   std::unique_ptr<sg::Engine> engine;
-  std::vector<sg::Host*> sources;  // by route
+  struct Way {
+    sg::Host* source = nullptr;  // null: shares no link, so its flows need no SimGrid
+    BytesPerSecond limit = kNever;
+  };
+  std::vector<Way> ways;  // by route
   sg::Host* sink = nullptr;
   std::int32_t job = 0;
   const Handler* handler = nullptr;
+  Seconds ahead = 0;  // of SimGrid's clock, which stops while it has nothing to do
 
   // A flow, or the wait for a moment.
   struct Pending {
@@ -100,7 +105,8 @@ struct Fluid::Parts {
   };
   std::unordered_map<const sg::Activity*, Pending> pending;
   // All activities on one processor cost SimGrid time at each event, so it waits only for the first
-  // of the timers: a plan without fusion starts one for each of its gradients at once.
+  // of the timers, and only while it has something else to do: a plan without fusion starts one for
+  // each of its gradients at once.
   struct Timer {
     Seconds end;
     std::uint64_t number;  // keeps timers of one moment in the order of their start
@@ -115,12 +121,14 @@ struct Fluid::Parts {
   // An activity must outlive the callback at its end.
   std::vector<sg::ActivityPtr> ended;
 
+  Seconds now() const { return sg::Engine::get_clock() + ahead; }
+
   void await_first() {
-    if (timers.empty()) return;
+    if (timers.empty() || pending.empty()) return;
     const Seconds moment = timers.top().end;
     if (!awaited.empty() && *awaited.begin() <= moment) return;
     awaited.insert(moment);
-    const Seconds wait = std::max(0.0, moment - sg::Engine::get_clock());
+    const Seconds wait = std::max(0.0, moment - now());
     sg::ExecPtr exec = sg::Exec::init()->set_host(sink)->set_flops_amount(wait);
     pending.emplace(exec.get(), Pending{exec, {}, moment});
     start(*exec);
@@ -128,12 +136,25 @@ struct Fluid::Parts {
 
   void reached(Seconds moment) {
     awaited.erase(moment);
+    end_timers(moment);
+    await_first();
+  }
+
+  void end_timers(Seconds moment) {
     while (!timers.empty() && timers.top().end <= moment) {
       const Token token = timers.top().token;
       timers.pop();
       (*handler)(token);
     }
-    await_first();
+  }
+
+  // Ends timers, moment by moment, until a flow starts on shared links or none is left.
+  void run_timers() {
+    while (pending.empty() && !timers.empty()) {
+      const Seconds moment = timers.top().end;
+      ahead = std::max(ahead, moment - sg::Engine::get_clock());
+      end_timers(moment);
+    }
   }
 
   void done(const sg::Activity& activity) {
@@ -168,19 +189,31 @@ Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& route
   for (std::size_t i = 0; i < links.size(); ++i) {
     auto* link = add_link(*zone, "l" + std::to_string(i), links[i].capacity * kUnits);
     link->set_latency(0);
-    if (links[i].per_flow) link->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
     made.push_back(link->seal());
   }
   s.sink = add_host(*zone, "sink");
   s.sink->set_core_count(kTimerCores);
   for (std::size_t r = 0; r < routes.size(); ++r) {
-    auto* host = add_host(*zone, "r" + std::to_string(r));
-    std::vector<sg::LinkInRoute> way;
-    way.reserve(routes[r].size());
-    for (const int link : routes[r]) way.emplace_back(made[index(link)]);
+    Parts::Way& way = s.ways.emplace_back();
+    std::vector<sg::LinkInRoute> shared;
+    for (const int link : routes[r]) {
+      if (links[index(link)].per_flow) {
+        way.limit = std::min(way.limit, links[index(link)].capacity);
+      } else {
+        shared.emplace_back(made[index(link)]);
+      }
+    }
+    if (shared.empty()) continue;
+    if (way.limit < kNever) {
+      auto* own = add_link(*zone, "o" + std::to_string(r), way.limit * kUnits);
+      own->set_latency(0);
+      own->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
+      shared.emplace_back(own->seal());
+    }
+    way.source = add_host(*zone, "r" + std::to_string(r));
     // Bypasses the zone's own routes, which would name a link once.
-    zone->add_bypass_route(host->get_netpoint(), s.sink->get_netpoint(), nullptr, nullptr, way);
-    s.sources.push_back(host);
+    zone->add_bypass_route(way.source->get_netpoint(), s.sink->get_netpoint(), nullptr, nullptr,
+                           shared);
   }
   zone->seal();
   when_completed([&s](const sg::Activity& activity) { s.done(activity); });
@@ -190,7 +223,7 @@ Fluid::~Fluid() = default;
 
 void Fluid::serve(std::int32_t job) { parts_->job = job; }
 
-Seconds Fluid::now() const { return sg::Engine::get_clock(); }
+Seconds Fluid::now() const { return parts_->now(); }
 
 void Fluid::start_timer(Seconds seconds, Token token) {
   token.job = parts_->job;
@@ -199,17 +232,23 @@ void Fluid::start_timer(Seconds seconds, Token token) {
 }
 
 void Fluid::start_flow(int route, double bytes, Token token) {
+  const Parts::Way& way = parts_->ways[index(route)];
+  if (way.source == nullptr) {
+    start_timer(way.limit < kNever ? bytes / way.limit : 0, token);
+    return;
+  }
   token.job = parts_->job;
-  auto* source = parts_->sources[index(route)];
-  sg::CommPtr comm = sg::Comm::sendto_init(source, parts_->sink);
+  sg::CommPtr comm = sg::Comm::sendto_init(way.source, parts_->sink);
   comm->set_payload_size(static_cast<std::uint64_t>(std::llround(bytes * kUnits)));
   parts_->pending.emplace(comm.get(), Parts::Pending{comm, token});
   start(*comm);
+  parts_->await_first();
 }
 
 void Fluid::run(const Handler& handler) {
-  parts_->handler = &handler;
-  parts_->engine->run();
+  Parts& s = *parts_;
+  s.handler = &handler;
+  for (s.run_timers(); !s.pending.empty(); s.run_timers()) s.engine->run();
 }
 
 }  // namespace syncline::sim

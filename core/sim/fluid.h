@@ -1,5 +1,5 @@
-// A small interface to SimGrid: timers, and flows that share links max-min fairly. The only file
-// that knows SimGrid. One instance per process, used once.
+// A small interface to SimGrid: timers, and flows that share links max-min fairly. A flow that
+// shares no link is a timer. The only file that knows SimGrid. One instance per process, used once.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "core/base/index.h"
 #include "core/plan.h"
 #include "core/sim/collective_run.h"
 #include "core/sim/fold.h"
+#include "core/sim/pace.h"
 
 namespace syncline::sim {
 namespace {
@@ -30,6 +32,7 @@ struct Program {
   std::vector<int> send_begin;  // by round: range in `sends`
   std::vector<int> sends;       // message ids
   Seconds took = -1;            // duration alone on the network; -1: unknown so far
+  int alike = 0;                // rounds of each rank if all have the same messages; otherwise 0
 };
 
 struct Progress {
@@ -43,6 +46,9 @@ struct Progress {
   std::vector<int> on_wire;
   std::vector<std::vector<int>> waiting;
   std::size_t left = 0;  // messages that have not arrived
+  int rounds = 0;        // of each rank, at most: others are skipped
+  Pace pace;
+  Seconds skipped = 0;  // duration of those
 };
 
 // The messages of a plan's collectives, over one network for all.
@@ -59,7 +65,12 @@ class Programs {
       add(distinct, fold);
     } else {
       // Each collective is alone on the network, and is folded by itself.
-      for (const auto& collective : distinct) add({collective}, fold);
+      for (const auto& collective : distinct) {
+        const std::size_t first_link = fluid_.links.size();
+        add({collective}, fold);
+        mark_unshared(first_link);
+        count_alike(all_.back());
+      }
     }
   }
 
@@ -173,6 +184,65 @@ class Programs {
     return ranks;
   }
 
+  // Marks the links of the last collective, from first_link on, that carry one flow at a time:
+  // their messages leave one rank, or reach one, in different rounds.
+  void mark_unshared(std::size_t first_link) {
+    const Program& program = all_.back();
+    // Rounds are numbered rank by rank: rounds of one rank between the first and the last.
+    struct Crossing {
+      int rank = -1;   // the only one
+      int round = -1;  // of its last message
+      void add(int at, int in_round) {
+        rank = (rank == -1 || rank == at) && round < in_round ? at : -2;
+        round = in_round;
+      }
+    };
+    std::vector<Crossing> leaving(fluid_.links.size() - first_link);
+    std::vector<Crossing> reaching = leaving;
+    for (const auto& message : program.messages) {
+      for (const int link : fluid_.routes[index(message.route)]) {
+        const std::size_t at = index(link) - first_link;
+        leaving[at].add(message.from, message.from_round);
+        reaching[at].add(message.to, message.to_round);
+      }
+    }
+    for (std::size_t at = 0; at < leaving.size(); ++at) {
+      if (leaving[at].rank >= 0 || reaching[at].rank >= 0) {
+        fluid_.links[first_link + at].per_flow = true;
+      }
+    }
+  }
+
+  // Sets the program's `alike`: 0 unless all ranks have as many rounds, and each round the messages
+  // of the first.
+  static void count_alike(Program& program) {
+    const int rounds = program.first_round[1] - program.first_round[0];
+    for (int rank = 0; rank < program.ranks(); ++rank) {
+      const int first = program.first_round[index(rank)];
+      if (program.first_round[index(rank) + 1] - first != rounds) return;
+      for (int round = 0; round < rounds; ++round) {
+        if (!sends_alike(program, first, first + round)) return;
+      }
+    }
+    program.alike = rounds;
+  }
+
+  // True if two rounds of a rank send the same, to the same rounds after their own.
+  static bool sends_alike(const Program& program, int one, int other) {
+    const auto first = program.sends.begin();
+    const auto begin = [&](int round) { return first + program.send_begin[index(round)]; };
+    const auto same = [&](int a, int b) {
+      const auto& of_one = program.messages[index(a)];
+      const auto& of_other = program.messages[index(b)];
+      const auto key = [](const Message& m) {
+        return std::tie(m.to, m.route, m.bytes, m.extra_latency);
+      };
+      return key(of_one) == key(of_other) && of_other.to_round - of_one.to_round == other - one &&
+             of_one.to_round == program.first_round[index(of_one.to)];
+    };
+    return std::equal(begin(one), begin(one + 1), begin(other), begin(other + 1), same);
+  }
+
   // Numbers each rank's rounds, only those with its own messages, and counts its events in each.
   static void number_rounds(Program& program, const std::vector<std::vector<End>>& by_rank) {
     for (const auto& list : by_rank) {
@@ -212,6 +282,7 @@ class StepRun final : public CollectiveRun {
         latency_(network_.fastest()),
         overhead_(cluster.collective_overhead),
         alone_(!plan::overlaps(plan)),
+        skips_(fold && alone_),
         programs_(plan, network_, fold) {}
 
   FluidPlan fluid_plan() const override { return programs_.fluid(); }
@@ -231,6 +302,7 @@ class StepRun final : public CollectiveRun {
     progress.receiving = progress.round;
     progress.on_wire = program.receives;
     progress.waiting.resize(program.events.size());
+    progress.rounds = static_cast<int>(program.events.size());
     for (int rank = 0; rank < program.ranks(); ++rank) skip_received(progress, rank);
     if (overhead_ > 0) {
       fluid.start_timer(overhead_, {kWoke, instance, -1});
@@ -272,14 +344,21 @@ class StepRun final : public CollectiveRun {
   }
 
  private:
-  // Ends the collective. Alone on the network, it takes the same time in each period.
-  int end(const Fluid& fluid, int instance, const Progress& progress) {
-    if (alone_) progress.program->took = fluid.now() - progress.begin;
+  // Ends the collective, once skipped rounds have passed. Alone on the network, it takes the same
+  // time in each period.
+  int end(Fluid& fluid, int instance, const Progress& progress) {
+    const Seconds skipped = progress.skipped;
+    if (alone_) progress.program->took = fluid.now() + skipped - progress.begin;
     running_.erase(instance);
-    return instance;
+    if (skipped == 0) return instance;
+    fluid.start_timer(skipped, {kArrived, instance, -1});
+    return -1;
   }
 
   void begin(Fluid& fluid, int instance, Progress& progress) {
+    if (skips_ && progress.program->alike > 0) {
+      progress.pace.begin(progress.program->ranks(), fluid.now());
+    }
     for (int rank = 0; rank < progress.program->ranks(); ++rank)
       send(fluid, instance, progress, rank);
   }
@@ -288,7 +367,7 @@ class StepRun final : public CollectiveRun {
   void send(Fluid& fluid, int instance, Progress& progress, int rank) {
     const Program& program = *progress.program;
     const int round = progress.round[index(rank)];
-    if (round == program.first_round[index(rank) + 1]) return;
+    if (round == end_of(progress, rank)) return;
     const int last = program.send_begin[index(round) + 1];
     for (int s = program.send_begin[index(round)]; s < last; ++s) {
       const int id = program.sends[index(s)];
@@ -301,10 +380,17 @@ class StepRun final : public CollectiveRun {
     }
   }
 
+  // Returns the number after the rank's last round.
+  static int end_of(const Progress& progress, int rank) {
+    const Program& program = *progress.program;
+    return std::min(program.first_round[index(rank) + 1],
+                    program.first_round[index(rank)] + progress.rounds);
+  }
+
   // Moves the rank's receiving end past rounds without messages on the wire.
   static void skip_received(Progress& progress, int rank) {
     int& at = progress.receiving[index(rank)];
-    const int end = progress.program->first_round[index(rank) + 1];
+    const int end = end_of(progress, rank);
     while (at < end && progress.on_wire[index(at)] == 0) ++at;
   }
 
@@ -314,7 +400,7 @@ class StepRun final : public CollectiveRun {
     const int before = progress.receiving[index(rank)];
     skip_received(progress, rank);
     const int now = progress.receiving[index(rank)];
-    const int end = progress.program->first_round[index(rank) + 1];
+    const int end = end_of(progress, rank);
     for (int r = before + 1; r <= std::min(now, end - 1); ++r) {
       for (const int id : progress.waiting[index(r)]) {
         fluid.start_timer(latency_, {kWoke, instance, id});
@@ -328,17 +414,35 @@ class StepRun final : public CollectiveRun {
   void happen(Fluid& fluid, int instance, Progress& progress, int rank, int round) {
     --progress.missing[index(round)];
     int& at = progress.round[index(rank)];
-    const int end = progress.program->first_round[index(rank) + 1];
+    const int end = end_of(progress, rank);
     while (at < end && progress.missing[index(at)] == 0) {
       ++at;
+      if (progress.pace.sought() && progress.pace.end_round(rank, fluid.now())) {
+        skip_rounds(progress);
+      }
       send(fluid, instance, progress, rank);
     }
+  }
+
+  // Skips all rounds but the next, as all that is to come repeats: from the end, as they are alike.
+  static void skip_rounds(Progress& progress) {
+    const Program& program = *progress.program;
+    int furthest = 0;
+    for (int rank = 0; rank < program.ranks(); ++rank) {
+      const int round = progress.round[index(rank)] - program.first_round[index(rank)];
+      furthest = std::max(furthest, round);
+    }
+    const int skipped = std::max(0, program.alike - furthest - 2);
+    progress.rounds = program.alike - skipped;
+    progress.left -= program.messages.size() / index(program.alike) * index(skipped);
+    progress.skipped = skipped * progress.pace.mean();
   }
 
   collective::Network network_;
   Seconds latency_;
   Seconds overhead_;
   bool alone_;  // no two collectives are under way at the same time
+  bool skips_;  // rounds that repeat
   Programs programs_;
   std::unordered_map<int, Progress> running_;
 };

@@ -9,6 +9,7 @@
 #include "core/plan.h"
 #include "core/sim/sim_executor.h"
 #include "formats/input/document.h"
+#include "tests/support/fabrics.h"
 #include "tests/support/plans.h"
 
 namespace syncline {
@@ -113,6 +114,37 @@ BENCHMARK(sim_step_by_step_unfused)
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 
+// Goal: one 100 MiB ring all-reduce on 1,024 nodes scattered over leaves with uplinks 4:1, every
+// message of its rounds until they repeat, under 5 s. Arguments: ranks, elements beyond 25 Mi. One
+// element more and the chunks differ: rounds never repeat, and each is simulated.
+void sim_step_by_step_scattered_ring(benchmark::State& state) {
+  const int ranks = static_cast<int>(state.range(0));
+  Cluster cluster = scenario_of(ranks, 1, kUnfused).cluster;
+  fabric::LeafSpine shape;
+  shape.nodes = ranks;
+  shape.nodes_per_leaf = 32;
+  shape.spines = 8;
+  shape.speed = 12.5e9;
+  const fabric::Topology leaves = fabric::leaf_spine(shape);
+  cluster = on_fabric(cluster, leaves,
+                      fabric::place_nodes(leaves, ranks, fabric::Placement::kScattered, 1));
+  const std::int64_t elements = 100 * kMiB / 4 + state.range(1);
+  const plan::Plan plan =
+      plan_of(ranks, {{1, collective_of(collective::CollectiveKind::kAllReduce, "ring",
+                                        collective::world_group(ranks), elements)}});
+  for (auto _ : state) {
+    const auto executor =
+        sim::make_sim_executor({cluster, by(Simulation::Granularity::kStep, true), 1});
+    benchmark::DoNotOptimize(executor->run(plan, {}, 1));
+  }
+}
+BENCHMARK(sim_step_by_step_scattered_ring)
+    ->Args({256, 0})
+    ->Args({256, 1})
+    ->Args({1024, 0})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+
 // Goals: one 100 MiB ring all-reduce, every message of every round, on 256 ranks under 0.5 s, on
 // 1,024 under 8 s, both folded. Arguments: ranks, folded.
 void sim_step_by_step_ring(benchmark::State& state) {
@@ -132,6 +164,7 @@ BENCHMARK(sim_step_by_step_ring)
     ->Args({64, 1})
     ->Args({256, 1})
     ->Args({1024, 1})
+    ->Args({1023, 1})
     ->Args({1024, 0})
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();

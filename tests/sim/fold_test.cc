@@ -5,6 +5,8 @@
 
 #include "core/sim/flows.h"
 #include "core/sim/fold.h"
+#include "core/sim/pace.h"
+#include "tests/support/fabrics.h"
 #include "tests/support/random_collectives.h"
 #include "tests/support/simulated.h"
 
@@ -99,6 +101,69 @@ TEST(Fold, ACollectiveThatIsRepeatedTakesAsLong) {
   const Seconds once = simulated(cluster, plan_of(6, {{1, tree}}), Granularity::kStep);
   const plan::Plan thrice = plan_of(6, {{1, tree}, {1, tree}, {1, tree}});
   EXPECT_NEAR(simulated(cluster, thrice, Granularity::kStep), 3 * once, 1e-9 * once);
+}
+
+// A ring over nodes that are scattered over leaves with narrow uplinks: no two ranks are alike, and
+// after some rounds each is like the one before. With chunks of two sizes, rounds never repeat, and
+// rounding decides which of two messages is first.
+TEST(Fold, RoundsThatRepeatAreSkipped) {
+  const fabric::Topology topology = leaves(64, 8, 4);
+  for (const unsigned seed : {1U, 2U, 3U}) {
+    const Cluster cluster =
+        on_fabric(flat_cluster(64), topology,
+                  fabric::place_nodes(topology, 64, fabric::Placement::kScattered, seed));
+    for (const std::int64_t elements : {64 * 1000, 64 * 1000 + 7}) {
+      const plan::Plan plan = plan_of(64, {{1, all_reduce(64, "ring", elements)},
+                                           {1, all_reduce(64, "ring", 64 * 300)},
+                                           {1, all_reduce(64, "ring", elements)}});
+      const Seconds each = simulated(cluster, plan, Granularity::kStep, false);
+      const double within = elements % 64 == 0 ? 1e-6 : 0.02;
+      EXPECT_NEAR(simulated(cluster, plan, Granularity::kStep), each, within * each)
+          << "seed " << seed << ", " << elements << " elements";
+    }
+  }
+}
+
+// Ends the ranks' rounds one after the other, each `lengths[rank]` after its last; returns the
+// round that found the pace, or -1.
+int round_with_pace(Pace& pace, const std::vector<Seconds>& lengths, int rounds) {
+  pace.begin(static_cast<int>(lengths.size()), 0);
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
+      if (pace.end_round(static_cast<int>(rank), (round + 1) * lengths[rank])) return round;
+    }
+  }
+  return -1;
+}
+
+TEST(Fold, APaceIsThatOfAllRanksLastRounds) {
+  Pace pace;
+  EXPECT_EQ(round_with_pace(pace, {2, 2, 2}, 3), 2);
+  EXPECT_FALSE(pace.sought());
+  EXPECT_DOUBLE_EQ(pace.mean(), 2);
+  EXPECT_EQ(round_with_pace(pace, {2, 2.1}, 20), -1);
+  EXPECT_TRUE(pace.sought());
+  // A rank that has not ended a round yet, while others go ahead.
+  pace.begin(2, 0);
+  for (int round = 1; round < 100; ++round) EXPECT_FALSE(pace.end_round(0, round));
+  // Two rounds of a duration, one that is longer, then three.
+  pace.begin(1, 0);
+  for (const Seconds end : {1.0, 2.0, 3.5, 4.5, 5.5}) EXPECT_FALSE(pace.end_round(0, end)) << end;
+  EXPECT_TRUE(pace.end_round(0, 6.5));
+}
+
+// Flows that share no link with others take their bytes over the slowest link, next to those that
+// do.
+TEST(Fold, ALinkOfOneMessageAtATimeIsNotShared) {
+  for (const std::int64_t elements : {std::int64_t{7'000'003}, std::int64_t{41}}) {
+    Cluster cluster = two_tier_cluster(6, 3);
+    cluster.tiers[1].oversubscription = 1.5;
+    for (const char* algorithm : {"ring", "double_binary_tree", "halving_doubling", "to_one"}) {
+      const plan::Plan plan = all_reduce_plan(18, algorithm, elements);
+      const Seconds each = simulated(cluster, plan, Granularity::kStep, false);
+      EXPECT_NEAR(simulated(cluster, plan, Granularity::kStep), each, 1e-9 * each) << algorithm;
+    }
+  }
 }
 
 }  // namespace
