@@ -1,10 +1,11 @@
-// The duration of a round of a collective once every rank's rounds take equally long.
+// The moment from which a collective whose rounds are alike repeats itself, round after round.
 //
 // Example: a ring of 1,024 ranks on shared uplinks. Round 0 takes some ranks 6 us longer than
-// others; the difference halves about every ten rounds. After 150 of the 2,046 rounds it is a
-// millionth of a round: what happens from here on repeats.
+// others; the difference halves about every ten rounds. After 160 of the 2,046 rounds every event
+// is as long after that of the last round as any other, to a millionth of a round.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -16,54 +17,81 @@ namespace syncline::sim {
 
 class Pace {
  public:
-  // Expects the first round of each rank to begin now.
-  void begin(int ranks, Seconds now) {
-    ranks_.assign(index(ranks), {now});
-    streak_ = {};
+  // Events at a rank: a round ends, a message to it sets out, is off the wire, arrives.
+  enum Event : int { kRound, kSetOut, kOffWire, kArrival, kEvents };
+
+  // Begins to look, at the begin of all ranks' first rounds. `messages`: by rank, those to it in
+  // each round. `memory`: the longest time that a message is on its way once it is off the wire.
+  void begin(std::vector<int> messages, Seconds memory, Seconds now) {
+    Rank rank;
+    rank.known.fill(now);
+    ranks_.assign(messages.size(), rank);
+    messages_ = std::move(messages);
+    memory_ = memory;
+    alike_ = 0;
+    ends_ = false;
   }
 
-  // True between begin() and the round that found the pace.
-  bool sought() const { return !ranks_.empty(); }
+  bool looks() const { return !ranks_.empty(); }
+  void stop() { ranks_.clear(); }
 
-  // Notes that the rank's round ends now. Returns true once the last rounds of all ranks took
-  // equally long, and no other round ended since the first of these.
-  bool end_round(int rank, Seconds now) {
+  // Returns the duration of a round, the mean of the last.
+  Seconds round() const { return sum_ / alike_; }
+
+  // Notes an event. Returns true once all that happened at any rank in each of the last rounds of
+  // rank 0 is what happened the round before, equally long after it.
+  bool note(Event event, int rank, Seconds now) {
+    const Seconds since = now - ended_;
+    const bool over = ends_ && since > kEqual * (ended_ - ranks_.front().known[kRound]);
+    const bool repeats = over && compare_rounds();
+    if (over) ends_ = false;
     Rank& r = ranks_[index(rank)];
-    const Seconds length = now - std::exchange(r.began, now);
-    if (std::abs(length - streak_.first) > kEqual * length) {
-      streak_ = {.number = streak_.number + 1, .first = length};
+    ++r.counts[event];
+    r.lasts[event] = now;
+    if (event == kRound && rank == 0) {
+      ends_ = true;
+      ended_ = now;
     }
-    streak_.sum += length;
-    ++streak_.rounds;
-    if (std::exchange(r.streak, streak_.number) != streak_.number) r.rounds = 0;
-    if (++r.rounds == kEnough) ++streak_.ranks;
-    if (index(streak_.ranks) < ranks_.size()) return false;
-    ranks_.clear();
-    return true;
+    return repeats;
   }
-
-  // Returns the mean duration of the rounds that took equally long.
-  Seconds mean() const { return streak_.sum / streak_.rounds; }
 
  private:
-  static constexpr int kEnough = 3;       // rounds of each rank
-  static constexpr double kEqual = 1e-6;  // relative difference
+  static constexpr int kEnough = 3;       // rounds, and those that memory covers
+  static constexpr double kEqual = 1e-6;  // share of a round
 
   struct Rank {
-    Seconds began = 0;  // of the current round
-    int streak = -1;    // number of the last
-    int rounds = 0;     // of the rank in it
+    std::array<int, kEvents> counts{};     // since the last round of rank 0
+    std::array<Seconds, kEvents> lasts{};  // time of the last event
+    std::array<Seconds, kEvents> known{};  // the same at the last round of rank 0
   };
-  // Rounds of any ranks that ended one after the other and took equally long.
-  struct Streak {
-    int number = 0;
-    Seconds first = 0;  // duration of its first round
-    Seconds sum = 0;
-    int rounds = 0;
-    int ranks = 0;  // with enough rounds
-  };
-  std::vector<Rank> ranks_;
-  Streak streak_;
+
+  // Compares all events since the last comparison with those before, at the end of rank 0's round.
+  bool compare_rounds() {
+    const Seconds round = ended_ - ranks_.front().known[kRound];
+    bool same = true;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      Rank& r = ranks_[rank];
+      for (int event = 0; event < kEvents; ++event) {
+        const int expected = event == kRound ? 1 : messages_[rank];
+        const Seconds off = r.lasts[event] - r.known[event] - round;
+        same = same && r.counts[event] == expected &&
+               (expected == 0 || std::abs(off) <= kEqual * round);
+      }
+      r.counts = {};
+      r.known = r.lasts;
+    }
+    alike_ = same ? alike_ + 1 : 0;
+    sum_ = same ? sum_ + round : 0;
+    return alike_ >= kEnough + memory_ / round;
+  }
+
+  std::vector<Rank> ranks_;  // empty: does not look
+  std::vector<int> messages_;
+  Seconds memory_ = 0;
+  bool ends_ = false;  // rank 0's round has ended, other events of that moment may follow
+  Seconds ended_ = 0;
+  int alike_ = 0;    // last rounds of rank 0 that were like those before
+  Seconds sum_ = 0;  // of their durations
 };
 
 }  // namespace syncline::sim

@@ -326,11 +326,13 @@ class StepRun final : public CollectiveRun {
     }
     const auto& message = progress.program->messages[index(token.b)];
     if (token.kind == kWoke) {
+      note(fluid, progress, Pace::kSetOut, message.to);
       fluid.start_flow(message.route, message.bytes, {kFlowDone, token.a, token.b});
       return -1;
     }
     // The sender is free once the message has left it; a slow tier delays only the receiver.
     if (token.kind == kFlowDone) {
+      note(fluid, progress, Pace::kOffWire, message.to);
       take_off_wire(fluid, token.a, progress, message.to, message.to_round);
       happen(fluid, token.a, progress, message.from, message.from_round);
       if (message.extra_latency > 0) {
@@ -339,6 +341,7 @@ class StepRun final : public CollectiveRun {
       }
     }
     if (--progress.left == 0) return end(fluid, token.a, progress);
+    note(fluid, progress, Pace::kArrival, message.to);
     happen(fluid, token.a, progress, message.to, message.to_round);
     return -1;
   }
@@ -357,7 +360,7 @@ class StepRun final : public CollectiveRun {
 
   void begin(Fluid& fluid, int instance, Progress& progress) {
     if (skips_ && progress.program->alike > 0) {
-      progress.pace.begin(progress.program->ranks(), fluid.now());
+      look_for_pace(*progress.program, progress.pace, fluid.now());
     }
     for (int rank = 0; rank < progress.program->ranks(); ++rank)
       send(fluid, instance, progress, rank);
@@ -417,11 +420,24 @@ class StepRun final : public CollectiveRun {
     const int end = end_of(progress, rank);
     while (at < end && progress.missing[index(at)] == 0) {
       ++at;
-      if (progress.pace.sought() && progress.pace.end_round(rank, fluid.now())) {
-        skip_rounds(progress);
-      }
+      note(fluid, progress, Pace::kRound, rank);
       send(fluid, instance, progress, rank);
     }
+  }
+
+  void look_for_pace(const Program& program, Pace& pace, Seconds now) const {
+    std::vector<int> messages;
+    for (int rank = 0; rank < program.ranks(); ++rank) {
+      messages.push_back(program.receives[index(program.first_round[index(rank)])]);
+    }
+    Seconds memory = 0;
+    for (const auto& message : program.messages) memory = std::max(memory, message.extra_latency);
+    pace.begin(std::move(messages), latency_ + memory, now);
+  }
+
+  static void note(const Fluid& fluid, Progress& progress, Pace::Event event, int rank) {
+    if (!progress.pace.looks() || !progress.pace.note(event, rank, fluid.now())) return;
+    skip_rounds(progress);
   }
 
   // Skips all rounds but the next, as all that is to come repeats: from the end, as they are alike.
@@ -435,7 +451,8 @@ class StepRun final : public CollectiveRun {
     const int skipped = std::max(0, program.alike - furthest - 2);
     progress.rounds = program.alike - skipped;
     progress.left -= program.messages.size() / index(program.alike) * index(skipped);
-    progress.skipped = skipped * progress.pace.mean();
+    progress.skipped = skipped * progress.pace.round();
+    progress.pace.stop();
   }
 
   collective::Network network_;

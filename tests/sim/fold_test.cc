@@ -124,32 +124,46 @@ TEST(Fold, RoundsThatRepeatAreSkipped) {
   }
 }
 
-// Ends the ranks' rounds one after the other, each `lengths[rank]` after its last; returns the
-// round that found the pace, or -1.
-int round_with_pace(Pace& pace, const std::vector<Seconds>& lengths, int rounds) {
-  pace.begin(static_cast<int>(lengths.size()), 0);
-  for (int round = 0; round < rounds; ++round) {
-    for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
-      if (pace.end_round(static_cast<int>(rank), (round + 1) * lengths[rank])) return round;
+// Notes rounds of 2 s, and in each the arrival of a message after `arrivals[round][rank]`; returns
+// the round in which the pace is found.
+int round_with_pace(Pace& pace, const std::vector<std::vector<Seconds>>& arrivals) {
+  pace.begin({1, 1}, 0, 100);
+  for (std::size_t round = 0; round < arrivals.size(); ++round) {
+    const Seconds begin = 100 + 2 * static_cast<double>(round);
+    for (const int rank : {0, 1}) {
+      const Seconds at = begin + arrivals[round][index(rank)];
+      for (const auto event : {Pace::kSetOut, Pace::kOffWire, Pace::kArrival}) {
+        if (pace.note(event, rank, at)) return static_cast<int>(round);
+      }
     }
+    for (const int rank : {0, 1}) pace.note(Pace::kRound, rank, begin + 2);
   }
   return -1;
 }
 
-TEST(Fold, APaceIsThatOfAllRanksLastRounds) {
+// Rank 1 gets its message later than before in one round.
+TEST(Fold, APaceIsFoundOnceAllEventsRepeat) {
   Pace pace;
-  EXPECT_EQ(round_with_pace(pace, {2, 2, 2}, 3), 2);
-  EXPECT_FALSE(pace.sought());
-  EXPECT_DOUBLE_EQ(pace.mean(), 2);
-  EXPECT_EQ(round_with_pace(pace, {2, 2.1}, 20), -1);
-  EXPECT_TRUE(pace.sought());
-  // A rank that has not ended a round yet, while others go ahead.
-  pace.begin(2, 0);
-  for (int round = 1; round < 100; ++round) EXPECT_FALSE(pace.end_round(0, round));
-  // Two rounds of a duration, one that is longer, then three.
-  pace.begin(1, 0);
-  for (const Seconds end : {1.0, 2.0, 3.5, 4.5, 5.5}) EXPECT_FALSE(pace.end_round(0, end)) << end;
-  EXPECT_TRUE(pace.end_round(0, 6.5));
+  const std::vector<Seconds> early{0.5, 0.5};
+  const std::vector<Seconds> late{0.5, 1.5};
+  EXPECT_EQ(round_with_pace(pace, std::vector(8, early)), 4);
+  EXPECT_DOUBLE_EQ(pace.round(), 2);
+  EXPECT_EQ(round_with_pace(pace, {early, early, early, late, late, late, late, late}), 7);
+  EXPECT_EQ(round_with_pace(pace, {early, late, early, late, early, late, early, late}), -1);
+  EXPECT_TRUE(pace.looks());
+}
+
+// Messages that are under way for longer than a round arrive late one after the other: a wave runs
+// around the ring, and no round is like the one before, though most ranks' rounds are.
+TEST(Fold, WavesAroundARingDoNotRepeatByTheRound) {
+  for (const std::int64_t elements : {200, 4096, 40000}) {
+    Cluster cluster = two_tier_cluster(4, 8);
+    cluster.tiers[0].latency = 1e-6;
+    cluster.tiers[1].latency = 14e-6;
+    const plan::Plan plan = all_reduce_plan(32, "ring", 32 * elements);
+    const Seconds each = simulated(cluster, plan, Granularity::kStep, false);
+    EXPECT_NEAR(simulated(cluster, plan, Granularity::kStep), each, 1e-6 * each) << elements;
+  }
 }
 
 // Flows that share no link with others take their bytes over the slowest link, next to those that
