@@ -48,12 +48,12 @@ struct OpUse {
 // of its transfer left and ends at 20.
 class FluidModel {
  public:
-  // Begins at time 0. `uses` is by operation. `plan` and `uses` must outlive this.
+  // Begins at time 0. `uses` is by operation. All that it refers to must outlive this.
   FluidModel(const plan::Plan& plan, int periods, const std::vector<OpUse>& uses,
-             std::size_t resources, Seconds overhead)
+             LinkSharing& link_sharing, Seconds overhead)
       : walk_(plan, periods),
         uses_(uses),
-        link_sharing_(resources),
+        link_sharing_(link_sharing),
         overhead_(overhead),
         ready_(walk_.first()),
         places_(index(walk_.instances()), 0) {
@@ -257,7 +257,7 @@ class FluidModel {
 
   Walk walk_;
   const std::vector<OpUse>& uses_;
-  LinkSharing link_sharing_;
+  LinkSharing& link_sharing_;
   std::vector<SharedFlow*> flows_;  // buffer for the shared links
   Seconds overhead_;                // of each collective
   std::vector<int> ready_;
@@ -351,18 +351,22 @@ class ModelExecutor final : public Executor {
       }
       places_[i] = place;
     }
-    if (!sharing_ || sharing_->costs() != costs) sharing_.emplace(std::move(costs));
+    if (!sharing_ || sharing_->costs() != costs) {
+      sharing_.emplace(std::move(costs));
+      link_sharing_.emplace(sharing_->resources());
+    }
     std::vector<const Claim*> claims;
     for (const auto* cost : sharing_->costs()) claims.push_back(sharing_->claims(cost));
     for (std::size_t i = 0; i < uses_.size(); ++i) {
       if (uses_[i].cost != nullptr) uses_[i].claim = claims[places_[i]];
     }
     const Seconds overhead = cluster().collective_overhead;
-    return FluidModel(plan, periods, uses_, sharing_->resources(), overhead).run();
+    return FluidModel(plan, periods, uses_, *link_sharing_, overhead).run();
   }
 
   std::shared_ptr<collective::CostCache> cache_;
-  std::optional<Sharing> sharing_;  // of the last plan that needed one
+  std::optional<Sharing> sharing_;           // of the last plan that needed one
+  std::optional<LinkSharing> link_sharing_;  // of its claims
   double stretch_ = 1;
   double known_stretch_ = 1;
   Waits known_waits_{0};  // waits of known_stretch_
