@@ -193,7 +193,7 @@ class FluidModel {
     if (changed) share();
   }
 
-  // Passes events at which one of two collectives, or the only one, goes on with its next part:
+  // Passes events at which at most two collectives are under way and go on with their next parts:
   // nearly all events of a plan are such. Leaves the first other one to advance().
   void pass_parts() {
     if (transfers_.empty() || transfers_.size() > 2) return;
@@ -207,7 +207,7 @@ class FluidModel {
     for (Seconds next = 0; (next = std::min(a.ends(now), b.ends(now))) < timer;) {
       const Part then_a = a.after(next - now), then_b = b.after(next - now);
       const bool due_a = then_a.is_due(next), due_b = then_b.is_due(next);
-      if ((due_a && (due_b || first.may_end(a))) || (due_b && second.may_end(b))) break;
+      if ((due_a && first.may_end(a)) || (due_b && second.may_end(b))) break;
       now = next;
       a = due_a ? first.next_part(a, now) : then_a;
       b = due_b ? second.next_part(b, now) : then_b;
