@@ -61,16 +61,15 @@ void LinkSharing::share(std::vector<SharedFlow*>& flows) {
   std::array<SharedFlow*, kFew> few{};
   for (std::size_t i = 0; i < flows.size(); ++i) claims[i] = (few[i] = flows[i])->claim;
   const std::size_t count = flows.size();
-  Known& known = known_[place_of(claims)];
-  bool alike = true;  // compared here, as a call takes longer
-  for (std::size_t i = 0; i < kFew; ++i) alike &= known.claims[i] == claims[i];
-  if (!alike) {
-    fill(flows);
-    known.claims = claims;
-    for (std::size_t i = 0; i < count; ++i) known.speeds[i] = few[i]->speed;
+  if (const Known* known = find(claims)) {
+    for (std::size_t i = 0; i < count; ++i) few[i]->speed = known->speeds[i];
+    flows.clear();
+    return;
   }
-  for (std::size_t i = 0; i < count; ++i) few[i]->speed = known.speeds[i];
-  flows.clear();
+  fill(flows);
+  const std::size_t place = place_of(claims);
+  known_[place ^ 1] = std::exchange(known_[place], Known{claims, {}});
+  for (std::size_t i = 0; i < count; ++i) known_[place].speeds[i] = few[i]->speed;
 }
 
 // Fills like water: a common level rises evenly for all open flows, until a resource is full or a

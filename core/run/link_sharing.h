@@ -72,10 +72,7 @@ class LinkSharing {
   void share(std::vector<SharedFlow*>& flows);
   // Returns the speeds of two.
   std::pair<Speed, Speed> speeds_of(const Claim* a, const Claim* b) {
-    const Known& known = known_[place_of({a, b})];
-    if (known.claims[0] == a && known.claims[1] == b && known.claims[2] == nullptr) {
-      return {known.speeds[0], known.speeds[1]};
-    }
+    if (const Known* known = find({a, b})) return {known->speeds[0], known->speeds[1]};
     SharedFlow first{a, {}}, second{b, {}};
     both_ = {&first, &second};
     share(both_);
@@ -98,9 +95,18 @@ class LinkSharing {
     }
     return static_cast<std::size_t>(hash >> (64 - kPlaceBits));
   }
+  // Returns claims' results, which are in their place or next to it; nullptr: they are not known.
+  const Known* find(const FewClaims& claims) const {
+    const std::size_t place = place_of(claims);
+    for (const std::size_t at : {place, place ^ 1}) {
+      const FewClaims& own = known_[at].claims;  // compared here, as a call takes longer
+      if (own[0] == claims[0] && own[1] == claims[1] && own[2] == claims[2]) return &known_[at];
+    }
+    return nullptr;
+  }
   void fill(std::vector<SharedFlow*>& open);
 
-  std::vector<Known> known_;  // by place of the claims: the last ones with it
+  std::vector<Known> known_;  // by place of the claims: the last ones with it, those before next
   std::vector<SharedFlow*> both_;
   std::vector<double> taken_;  // by resource
   std::vector<double> slope_;  // increase of the open flows' use per increase of the level by 1
