@@ -201,7 +201,7 @@ struct Pass {
 // time.
 Pass pass_of(const Workload& workload, const std::vector<OperatorKernel>& kernels, StepPart part,
              Seconds planned) {
-  const auto& list = workload.operators.operators;
+  const auto& list = workload.operators->operators;
   Pass pass;
   pass.planned = planned;
   while (pass.operators.first < list.size() && list[pass.operators.first].part != part) {
@@ -238,7 +238,7 @@ OperatorRange next_part(Pass& pass, Seconds seconds) {
 std::vector<OperatorKernel> operator_kernels(const Workload& workload, const Device& device) {
   const OperatorReader reader(workload, device);
   std::vector<OperatorKernel> kernels;
-  for (const auto& op : workload.operators.operators) kernels.push_back(reader.kernel_of(op));
+  for (const auto& op : workload.operators->operators) kernels.push_back(reader.kernel_of(op));
   return kernels;
 }
 
@@ -262,7 +262,7 @@ std::vector<std::vector<OperatorRange>> operators_by_operation(
     if (compute->seconds <= 0 || pass.planned <= 0) continue;
     if (compute->seconds > pass.planned * 1.001) {
       ranges[i].assign(index(std::max(1L, std::lround(compute->seconds / step))),
-                       {0, workload.operators.operators.size()});
+                       {0, workload.operators->operators.size()});
       continue;
     }
     ranges[i].push_back(next_part(pass, compute->seconds));

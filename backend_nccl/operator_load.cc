@@ -53,7 +53,7 @@ float* array(const CudaMemory& memory, std::size_t number, std::int64_t floats) 
 
 OperatorLoad::OperatorLoad(const Workload& workload, const Device& device)
     : workload_(workload), device_(device) {
-  if (workload.operators.empty()) {
+  if (workload.operators->empty()) {
     throw InputError(
         "--compute kernels runs a workload's operators, and this one has none: give "
         "workload.operators, an architecture or a list");
@@ -69,7 +69,7 @@ OperatorLoad::OperatorLoad(const Workload& workload, const Device& device)
 // states, and for workspaces.
 void OperatorLoad::allocate() {
   std::size_t most = 0, all = 0;
-  for (const auto& value : workload_.operators.values) {
+  for (const auto& value : workload_.operators->values) {
     most = std::max(most, whole_lines(index(value.bytes)));
     all += whole_lines(index(value.bytes));
   }
@@ -99,7 +99,7 @@ void OperatorLoad::allocate() {
   }
   const std::size_t values = std::max(most, std::min(all, kMaxValues));
   std::size_t next = 0;
-  for (const auto& value : workload_.operators.values) {
+  for (const auto& value : workload_.operators->values) {
     const std::size_t bytes = whole_lines(index(value.bytes));
     if (next + bytes > values) next = 0;
     places_.push_back(next);
@@ -254,7 +254,7 @@ void OperatorLoad::update(const OperatorKernel& kernel, std::size_t number,
   kernels::FlatBucket bucket;
   bucket.weights = states(0);
   bucket.gradients = reinterpret_cast<const float*>(
-      kernel.columns * 4 > workload_.operators.values[index(kernel.reads[0])].bytes
+      kernel.columns * 4 > workload_.operators->values[index(kernel.reads[0])].bytes
           ? read_.data()
           : input(kernel.reads[0]));
   bucket.first_moment = kernel.states > 0 ? states(1) : nullptr;

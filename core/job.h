@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/shared.h"
 #include "core/base/units.h"
 #include "core/job/dtype.h"
 #include "core/job/parallel.h"
@@ -128,7 +129,7 @@ struct Workload {
       buffers;  // state without a gradient (batch-norm statistics): LocalSGD averages it too
   // Operators that the layers launch, if known. The times above are those without compute fusion;
   // make_plan reduces them by the gain of a strategy's compute_fusion (core/plan/compute_fusion.h).
-  OperatorList operators;
+  Shared<OperatorList> operators;
   bool rated_times = false;      // true: work / the device's rate, not measured
   bool copies_measured = false;  // true: the tensors' copy_in and copy_out are the cost of copies
   // Part of a step's copies during which the device copies. The rest is the host's, which a

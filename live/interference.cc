@@ -22,7 +22,8 @@ Workload square_products(std::int64_t edge, std::int64_t payload) {
   gradient.name = "gradient";
   gradient.elements = payload / 4;
   const Bytes bytes = edge * edge * 2;
-  for (const char* name : {"x", "w", "y", "z"}) workload.operators.values.push_back({name, bytes});
+  for (const char* name : {"x", "w", "y", "z"})
+    workload.operators.edit().values.push_back({name, bytes});
   Operator product;
   product.kind = "matmul_v2";
   product.inputs = {{0}, {1}};
@@ -35,7 +36,7 @@ Workload square_products(std::int64_t edge, std::int64_t payload) {
   sum.inputs = {{0}, {2}};
   sum.outputs = {{3}};
   sum.matrix_flops = 0;
-  workload.operators.operators = {product, sum};
+  workload.operators.edit().operators = {product, sum};
   return workload;
 }
 

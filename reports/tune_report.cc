@@ -363,7 +363,7 @@ std::string held_sentence(const tune::Tuning& tuning) {
   if (search.hierarchies.empty()) held.push_back("hierarchy");
   if (search.compressions.empty()) held.push_back("compression");
   if (search.local_sgds.empty()) held.push_back("the period of averaging");
-  if (search.compute_fusions.empty() && !tuning.scenario.workload.operators.empty()) {
+  if (search.compute_fusions.empty() && !tuning.scenario.workload.operators->empty()) {
     held.push_back("compute fusion");
   }
   if (search.exchanges.empty() && search.cross_steps.empty() && search.priorities.empty()) {

@@ -103,7 +103,7 @@ struct ArchitectureOptions {
 };
 
 struct Generated {
-  OperatorList operators;
+  Shared<OperatorList> operators;
   std::vector<Tensor> tensors;
   std::vector<Tensor> buffers;
   std::vector<Inner> inner;

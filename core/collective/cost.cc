@@ -28,7 +28,8 @@ struct Work {
   CollectiveCost at_once;                             // the same, all stages as one
   bool takes_long = false;                            // its longest chain is slow to find
   bool too_long = false;                              // true: too slow, so steady_ends
-  std::map<double, std::vector<StageEnd>> ends = {};  // by payload bytes, if takes_long
+  std::size_t kept = 0;                               // most payloads in `ends`
+  std::map<double, std::vector<StageEnd>> ends = {};  // by payload bytes
   LastEnds last_ends = {};
   LastEnds least_ends = {};  // of ranks that run ahead of each other without limit
 
@@ -108,8 +109,9 @@ class CostCache::Links {
 
   // Returns the ends of the stages for a payload of `bytes`.
   std::vector<StageEnd> ends(Work& work, double bytes) {
-    if (!work.takes_long) return work.walk(bytes);
+    if (work.kept == 0) return work.walk(bytes);
     const std::lock_guard<std::mutex> guard(lock_);
+    if (work.ends.size() >= work.kept && !work.ends.contains(bytes)) return work.walk(bytes);
     const auto [it, fresh] = work.ends.try_emplace(bytes);
     if (fresh) it->second = work.walk(bytes);
     return it->second;
@@ -385,11 +387,17 @@ Work& CostCache::Links::work(const Collective& collective, std::int64_t chunks) 
   constexpr double kMaxMessages = 1 << 25;  // a fifth of a second
   const double messages = messages_of(*cost.footprint, stages);
   const bool takes_long = messages > kFewMessages;
+  // A walk takes 0.1 ms. Plans have some hundred sizes, searches very many.
+  constexpr double kQuick = 1 << 13;
+  constexpr std::size_t kManySizes = 256;
+  const std::size_t kept = takes_long          ? std::numeric_limits<std::size_t>::max()
+                           : messages > kQuick ? kManySizes
+                                               : 0;
   const bool too_long = messages > kMaxMessages;
   CollectiveCost whole = at_once(cost);
   works_.push_back(std::make_unique<Work>(
       Work{collective.kind, collective.algorithm, collective.groups, chunks, std::move(stages),
-           std::move(cost), std::move(whole), takes_long, too_long}));
+           std::move(cost), std::move(whole), takes_long, too_long, kept}));
   return *works_.back();
 }
 

@@ -36,6 +36,15 @@ void refuse_idle(const Evaluated& evaluated, const Strategy& strategy) {
                    "forward_ms, or backward_us of the tensors");
 }
 
+// Finds the costs that measure() asks for. A simulation, which may be another process, begins with
+// what this one has found.
+void find_costs(const plan::Plan& plan, collective::CostCache& cache) {
+  for (const plan::Op& op : plan.ops) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    if (collective != nullptr) cache.cost(*collective);
+  }
+}
+
 }  // namespace
 
 void expect_time(Seconds step, const Strategy& strategy) {
@@ -54,6 +63,7 @@ Evaluated evaluate_strategy(const Job& job, const Strategy& strategy, run::Execu
   std::vector<std::pair<Metrics, double>> phases;
   for_each_phase(job, strategy, executor.traits(), [&](TrainingStretch& phase) {
     plan::Plan plan = run::with_interference(std::move(phase.plan), job.cluster.device, cache);
+    if (!executor.traits().closed_form) find_costs(plan, cache);
     run::Outcome outcome = executor.run(plan, {}, phase.periods);
     phases.emplace_back(measure(plan, phase.workload, outcome.timeline, phase.warmup, cache),
                         phase.steps);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 #include <queue>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -22,10 +23,6 @@ std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors) {
   std::vector<const Tensor*> list;
   for (const auto& tensor : tensors) list.push_back(&tensor);
   return list;
-}
-
-void append(std::vector<Bucket>& list, std::vector<Bucket> more) {
-  std::ranges::move(more, std::back_inserter(list));
 }
 
 // Returns the codec in force at this step, or nullptr while gradients travel uncompressed.
@@ -242,6 +239,26 @@ void take_turns(std::vector<Bucket>& buckets, const Fusion& fusion) {
   for (Bucket& bucket : buckets) bucket.ready = ready = std::max(ready, bucket.ready);
 }
 
+// Adds the candidates' buckets by the fusion rule, in the order of their formation.
+void add_by_rule(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
+                 const compress::Codec* codec, std::vector<int> candidates,
+                 std::vector<Bucket>& buckets) {
+  const Fusion& fusion = strategy.fusion;
+  const bool forward = fusion.order == Fusion::Order::kForward;
+  const auto tensors = pointers(workload.tensors);
+  if (forward) std::ranges::reverse(candidates);
+  std::vector<int> reversed;
+  const auto add = [&](std::span<const int> group) {
+    if (forward) reversed.assign(group.rbegin(), group.rend());
+    add_buckets(tensors, forward ? reversed : group, fusion, strategy.traits.buckets, buckets);
+  };
+  if (fusion.rule == Fusion::Rule::kMgWfbp) {
+    std::ranges::for_each(merged_by_cost(workload, cluster, strategy, codec, candidates), add);
+  } else {
+    for_each_group(tensors, candidates, fusion, add);
+  }
+}
+
 }  // namespace
 
 GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluster,
@@ -276,13 +293,7 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
     buckets = std::move(alone);
     const Fusion& fusion = strategy.fusion;
     const BucketTraits& traits = strategy.traits.buckets;
-    if (fusion.order == Fusion::Order::kForward) std::ranges::reverse(candidates);
-    for (auto& group : fusion.rule == Fusion::Rule::kMgWfbp
-                           ? merged_by_cost(workload, cluster, strategy, codec, candidates)
-                           : fuse(tensors, candidates, fusion)) {
-      if (fusion.order == Fusion::Order::kForward) std::ranges::reverse(group);
-      append(buckets, buckets_of(tensors, group, fusion, traits));
-    }
+    add_by_rule(workload, cluster, strategy, codec, std::move(candidates), buckets);
     const int last = static_cast<int>(tensors.size()) - 1;
     for (auto& bucket : buckets) {
       if (traits.with_next) bucket.ready = std::min(bucket.ready + 1, last);
@@ -340,9 +351,9 @@ std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, con
       candidates.push_back(i);
     }
     auto& own = parts.emplace_back();
-    for (const auto& group : fuse(tensors, candidates, fusion)) {
-      append(own, buckets_of(tensors, group, fusion, traits));
-    }
+    for_each_group(tensors, candidates, fusion, [&](std::span<const int> group) {
+      add_buckets(tensors, group, fusion, traits, own);
+    });
   }
   return parts;
 }
@@ -353,7 +364,7 @@ std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& str
   // Parameters travel in their own format, at offsets like their gradients'.
   std::vector<Bucket> buckets;
   for (const auto& group : groups) {
-    append(buckets, buckets_of(tensors, group, {}, strategy.traits.buckets));
+    add_buckets(tensors, group, {}, strategy.traits.buckets, buckets);
   }
   if (!strategy.traits.buckets.in_turn) return buckets;
   // A group's parameters are updated once the last of its gradients is summed.

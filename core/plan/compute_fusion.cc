@@ -113,7 +113,7 @@ FusedOperators fuse_operators(const Workload& workload, const ComputeFusion& fus
 
 std::optional<Workload> fused_workload(const Workload& workload, const Device& device,
                                        const ComputeFusion& fusion) {
-  if (workload.operators.empty() || !any(fusion)) return std::nullopt;
+  if (workload.operators->empty() || !any(fusion)) return std::nullopt;
   const FusedOperators fused = fuse_operators(workload, fusion);
   const auto [before, after] = costs(workload, fused.operators, device);
   Workload result;
@@ -141,7 +141,7 @@ std::vector<std::string> fusion_notes(const Workload& workload, const Device& de
                                       const ComputeFusion& fusion,
                                       const std::vector<std::string>& silent) {
   std::vector<std::string> notes;
-  if (!any(fusion) || workload.operators.empty()) return notes;
+  if (!any(fusion) || workload.operators->empty()) return notes;
   const FusedOperators fused = fuse_operators(workload, fusion);
   for (const auto& found : fused.matches) {
     const bool nothing = found.forward + found.backward == 0;
@@ -154,7 +154,7 @@ std::vector<std::string> fusion_notes(const Workload& workload, const Device& de
       notes.push_back(found.knob + ": " + count_text(found.forward, found.backward));
     }
   }
-  if (fused.operators.operators.size() == workload.operators.operators.size()) return notes;
+  if (fused.operators.operators.size() == workload.operators->operators.size()) return notes;
   const auto [before, after] = costs(workload, fused.operators, device);
   const auto fused_times = fused_workload(workload, device, fusion);
   char traffic_text[96];

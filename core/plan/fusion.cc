@@ -40,29 +40,32 @@ Parts layers(const std::vector<const Tensor*>& tensors, const std::vector<int>& 
 // Merges units (tensors or layers) until a limit is reached (close: after) or would be exceeded
 // (before; a unit above the limit travels by itself). The size test uses the tensors' bytes without
 // padding, as frameworks do; the first bucket may have its own limit, as in DDP.
-Parts merge(const std::vector<const Tensor*>& tensors,
-            const std::vector<std::span<const int>>& units, const Fusion& fusion) {
+void merge(const std::vector<const Tensor*>& tensors,
+           const std::vector<std::span<const int>>& units, const Fusion& fusion,
+           const GroupUse& use) {
   constexpr auto kNoLimit = std::numeric_limits<std::int64_t>::max();
   const std::int64_t most = fusion.count > 0 ? fusion.count : kNoLimit;
   const bool by_size = fusion.rule == Fusion::Rule::kSize;
-  Parts groups;
+  std::vector<int> group;
+  bool none = true;  // true: no group is closed yet
   // The open group: its first unit, its tensors and its bytes.
   std::size_t begin = 0;
   std::int64_t held = 0;
   Bytes bytes = 0;
   const auto close = [&](std::size_t end) {
     if (begin == end) return;
-    std::vector<int>& group = groups.emplace_back();
-    group.reserve(index(held));
+    group.clear();
     for (; begin < end; ++begin)
       group.insert(group.end(), units[begin].begin(), units[begin].end());
+    use(group);
+    none = false;
     held = bytes = 0;
   };
   for (std::size_t u = 0; u < units.size(); ++u) {
     Bytes added = 0;
     for (const int tensor : units[u]) added += tensors[index(tensor)]->bytes();
     const auto more = static_cast<std::int64_t>(units[u].size());
-    const bool first = groups.empty() && fusion.first_size > 0;
+    const bool first = none && fusion.first_size > 0;
     const Bytes limit = !by_size ? kNoLimit : first ? fusion.first_size : fusion.size;
     const bool exceeds = bytes + added > limit || held + more > most;
     if (fusion.close == Fusion::Close::kBefore && exceeds) close(u);
@@ -72,42 +75,38 @@ Parts merge(const std::vector<const Tensor*>& tensors,
     if (fusion.close == Fusion::Close::kAfter && reaches) close(u + 1);
   }
   close(units.size());
-  return groups;
 }
 
 // Splits at inclusive end indices; an end past the last gradient has no effect.
-Parts split_at(const std::vector<int>& candidates, const std::vector<std::int64_t>& ends) {
-  Parts groups;
+void split_at(const std::vector<int>& candidates, const std::vector<std::int64_t>& ends,
+              const GroupUse& use) {
   std::size_t begin = 0;
   const auto cut = [&](std::size_t end) {
     if (begin >= end) return;
-    groups.emplace_back(candidates.begin() + static_cast<std::ptrdiff_t>(begin),
-                        candidates.begin() + static_cast<std::ptrdiff_t>(end));
+    use(std::span(candidates).subspan(begin, end - begin));
     begin = end;
   };
   for (const auto end : ends) cut(std::min(index(end) + 1, candidates.size()));
   cut(candidates.size());
-  return groups;
 }
 
-// Returns groups as listed; a candidate in none travels by itself, other tensors are left out.
-Parts as_listed(std::size_t tensors, const std::vector<int>& candidates, const Parts& listed) {
-  Parts groups;
-  groups.reserve(candidates.size());
+// Uses groups as listed; a candidate in none travels by itself, other tensors are left out.
+void use_listed(std::size_t tensors, const std::vector<int>& candidates, const Parts& listed,
+                const GroupUse& use) {
   std::vector<char> left(tensors, 0);
   for (const int tensor : candidates) left.at(index(tensor)) = 1;
   const auto take = [&](int tensor) {  // a list may name missing tensors
     return index(tensor) < left.size() && std::exchange(left[index(tensor)], 0) == 1;
   };
+  std::vector<int> group;
   for (const auto& list : listed) {
-    std::vector<int> group;
+    group.clear();
     std::ranges::copy_if(list, std::back_inserter(group), take);
-    if (!group.empty()) groups.push_back(std::move(group));
+    if (!group.empty()) use(group);
   }
-  for (const int tensor : candidates) {
-    if (take(tensor)) groups.push_back({tensor});
+  for (const int& tensor : candidates) {
+    if (take(tensor)) use({&tensor, 1});
   }
-  return groups;
 }
 
 Bytes multiple(Bytes bytes, Bytes unit) { return (bytes + unit - 1) / unit * unit; }
@@ -178,19 +177,21 @@ bool layer_matrix(const Tensor& tensor) {
   return tensor.shape.size() >= 2 && layer_number(tensor.name) >= 0;
 }
 
-std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
-                                   const std::vector<int>& candidates, const Fusion& fusion) {
+void for_each_group(const std::vector<const Tensor*>& tensors, const std::vector<int>& candidates,
+                    const Fusion& fusion, const GroupUse& use) {
   switch (fusion.rule) {
     case Fusion::Rule::kNone:
-      return as_listed(tensors.size(), candidates, {});
+      return use_listed(tensors.size(), candidates, {}, use);
     case Fusion::Rule::kLayer:
-      return layers(tensors, candidates, fusion.layer_key);
+      for (const auto& layer : layers(tensors, candidates, fusion.layer_key)) use(layer);
+      return;
     case Fusion::Rule::kOne:
-      return candidates.empty() ? Parts{} : Parts{candidates};
+      if (!candidates.empty()) use(candidates);
+      return;
     case Fusion::Rule::kIndex:
-      return split_at(candidates, fusion.ends);
+      return split_at(candidates, fusion.ends, use);
     case Fusion::Rule::kGroups:
-      return as_listed(tensors.size(), candidates, fusion.groups);
+      return use_listed(tensors.size(), candidates, fusion.groups, use);
     case Fusion::Rule::kSize:
     case Fusion::Rule::kCount:
     case Fusion::Rule::kMgWfbp:  // needs ready times and costs: buckets.cc
@@ -202,7 +203,16 @@ std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
     units.reserve(candidates.size());
     for (const int& tensor : candidates) units.emplace_back(&tensor, 1);
   }
-  return merge(tensors, units, fusion);
+  merge(tensors, units, fusion, use);
+}
+
+std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
+                                   const std::vector<int>& candidates, const Fusion& fusion) {
+  Parts groups;
+  for_each_group(tensors, candidates, fusion, [&](std::span<const int> group) {
+    groups.emplace_back(group.begin(), group.end());
+  });
+  return groups;
 }
 
 Bytes padded_bytes(const Tensor& tensor, const Fusion& fusion, const BucketTraits& traits) {
@@ -215,15 +225,14 @@ DType sum_format(DType own, const Fusion& fusion) {
   return (fusion.sums_in_fp32() ? more > 0 : more < 0) ? sums : own;
 }
 
-std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
-                               const std::vector<int>& group, const Fusion& fusion,
-                               const BucketTraits& traits) {
-  std::vector<Bucket> buckets;
+void add_buckets(const std::vector<const Tensor*>& tensors, std::span<const int> group,
+                 const Fusion& fusion, const BucketTraits& traits, std::vector<Bucket>& buckets) {
+  const auto first = static_cast<std::ptrdiff_t>(buckets.size());
   for (const int number : group) {
     const Tensor& tensor = *tensors[index(number)];
     const DType dtype = sum_format(tensor.dtype, fusion);
     const Bytes bytes = tensor.elements * size_of(dtype);
-    auto it = std::ranges::find(buckets, dtype, &Bucket::dtype);
+    auto it = std::ranges::find(buckets.begin() + first, buckets.end(), dtype, &Bucket::dtype);
     if (it == buckets.end()) {
       it = buckets.emplace(buckets.end());
       it->dtype = dtype;
@@ -236,10 +245,17 @@ std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
                        padded(tensor, fusion, traits, size_of(dtype));
     it->ready = std::max(it->ready, number);
   }
-  for (auto& bucket : buckets) {
+  for (Bucket& bucket : std::span(buckets).subspan(index(first))) {
     const Bytes unit = traits.pad_elements * size_of(bucket.dtype);
     if (traits.pad_elements > 1) bucket.padded_bytes = multiple(bucket.padded_bytes, unit);
   }
+}
+
+std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
+                               const std::vector<int>& group, const Fusion& fusion,
+                               const BucketTraits& traits) {
+  std::vector<Bucket> buckets;
+  add_buckets(tensors, group, fusion, traits, buckets);
   return buckets;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "core/base/units.h"
@@ -12,8 +13,13 @@
 
 namespace syncline::plan {
 
-// Splits `candidates` (indices into `tensors`, ordered by readiness) into groups, in the order of
-// their formation.
+// Splits `candidates` (indices into `tensors`, ordered by readiness) into groups, and uses these in
+// the order of their formation.
+using GroupUse = std::function<void(std::span<const int>)>;
+void for_each_group(const std::vector<const Tensor*>& tensors, const std::vector<int>& candidates,
+                    const Fusion& fusion, const GroupUse& use);
+
+// Returns the same groups.
 std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
                                    const std::vector<int>& candidates, const Fusion& fusion);
 
@@ -37,7 +43,11 @@ Bytes padded_bytes(const Tensor& tensor, const Fusion& fusion, const BucketTrait
 // Returns the format of a gradient's sum: fp32 only widens, a half format only narrows.
 DType sum_format(DType own, const Fusion& fusion);
 
-// Builds buckets of a group: one per dtype, in first-seen order, with sizes and padding.
+// Adds the buckets of a group: one per dtype, in first-seen order, with sizes and padding.
+void add_buckets(const std::vector<const Tensor*>& tensors, std::span<const int> group,
+                 const Fusion& fusion, const BucketTraits& traits, std::vector<Bucket>& buckets);
+
+// Returns the same buckets by themselves.
 std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
                                const std::vector<int>& group, const Fusion& fusion,
                                const BucketTraits& traits = {});

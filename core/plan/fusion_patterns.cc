@@ -252,9 +252,9 @@ FusionMatch fuse_gemm_epilogue(OperatorGraph& graph, const Workload&) {
 
 // Follows fuse_optimizer_op_pass.cc: tried on adam, sgd and momentum in order; one kind is fused.
 FusionMatch fuse_all_optimizers(OperatorGraph& graph, const Workload& workload) {
-  std::vector<int> tensor_of(workload.operators.values.size(), -1);
-  for (std::size_t i = 0; i < workload.operators.gradients.size(); ++i) {
-    const int value = workload.operators.gradients[i];
+  std::vector<int> tensor_of(workload.operators->values.size(), -1);
+  for (std::size_t i = 0; i < workload.operators->gradients.size(); ++i) {
+    const int value = workload.operators->gradients[i];
     if (value >= 0) tensor_of[index(value)] = static_cast<int>(i);
   }
   FusionMatch refused{.detail = "no sgd, momentum or adam operators"};

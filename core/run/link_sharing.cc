@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstdint>
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -11,7 +11,11 @@
 namespace syncline::run {
 namespace {
 
-constexpr int kPlaceBits = 10;  // of results for few claims: two collectives have some hundred
+Speed speed_of(double share) {
+  int power = 0;
+  const bool exact = std::frexp(share, &power) == 0.5;
+  return {share, exact ? 1 / share : 0};
+}
 
 }  // namespace
 
@@ -27,7 +31,7 @@ Sharing::Sharing(std::vector<const collective::CollectiveCost*> costs) : costs_(
       for (const auto& [kind, seconds] : stage.links) {
         own[index(kind)].emplace_back(stage_id, seconds / stage.seconds_per_byte);
       }
-      claims_.push_back({{}, stage.flow_rate});
+      claims_.push_back({{}, stage.flow_rate, stage.seconds_per_byte});
       ++stage_id;
     }
   }
@@ -51,32 +55,21 @@ Sharing::Sharing(std::vector<const collective::CollectiveCost*> costs) : costs_(
   resources_ = kinds.size();
 }
 
-// Returns the place of claims' results among kPlaces.
-std::size_t LinkSharing::place_of(const FewClaims& claims) {
-  std::uint64_t hash = 0;
-  for (const Claim* claim : claims) {
-    hash = (hash + reinterpret_cast<std::uintptr_t>(claim) / sizeof(Claim)) * 0x9e3779b97f4a7c15;
-  }
-  return static_cast<std::size_t>(hash >> (64 - kPlaceBits));
-}
-
 void LinkSharing::share(std::vector<SharedFlow*>& flows) {
   if (flows.size() < 2 || flows.size() > kFew) return fill(flows);
   FewClaims claims{};
   std::array<SharedFlow*, kFew> few{};
   for (std::size_t i = 0; i < flows.size(); ++i) claims[i] = (few[i] = flows[i])->claim;
   const std::size_t count = flows.size();
-  if (known_.empty()) known_.resize(std::size_t{1} << kPlaceBits);
-  Known& known = known_[place_of(claims)];
-  bool alike = true;  // compared here, as a call takes longer
-  for (std::size_t i = 0; i < kFew; ++i) alike &= known.claims[i] == claims[i];
-  if (!alike) {
-    fill(flows);
-    known.claims = claims;
-    for (std::size_t i = 0; i < count; ++i) known.speeds[i] = few[i]->speed;
+  if (const Known* known = find(claims)) {
+    for (std::size_t i = 0; i < count; ++i) few[i]->speed = known->speeds[i];
+    flows.clear();
+    return;
   }
-  for (std::size_t i = 0; i < count; ++i) few[i]->speed = known.speeds[i];
-  flows.clear();
+  fill(flows);
+  const std::size_t place = place_of(claims);
+  known_[place ^ 1] = std::exchange(known_[place], Known{claims, {}});
+  for (std::size_t i = 0; i < count; ++i) known_[place].speeds[i] = few[i]->speed;
 }
 
 // Fills like water: a common level rises evenly for all open flows, until a resource is full or a
@@ -88,7 +81,7 @@ void LinkSharing::share(std::vector<SharedFlow*>& flows) {
 //   round 1  a + b + c = 1  c + d = 2/3  a, b and c at speed 1/3: link 0 is full
 //   round 2                 c + d = 1    d at speed 2/3: link 1 is full
 void LinkSharing::fill(std::vector<SharedFlow*>& open) {
-  for (auto* flow : open) flow->speed = 1;
+  for (auto* flow : open) flow->speed = {};
   if (open.size() < 2) {
     open.clear();
     return;
@@ -127,9 +120,9 @@ void LinkSharing::fill(std::vector<SharedFlow*>& open) {
       const bool blocked =
           std::ranges::any_of(claim.shares, [&](const auto& share) { return share.first == full; });
       if (claim.flow_rate > level && !blocked) return false;
-      flow->speed = std::min(1.0, level / claim.flow_rate);
+      flow->speed = speed_of(std::min(1.0, level / claim.flow_rate));
       for (const auto& share : claim.shares)
-        taken_[index(share.first)] += flow->speed * share.second;
+        taken_[index(share.first)] += flow->speed.share * share.second;
       return true;
     });
     assert(open.size() < before && "each round settles a flow");

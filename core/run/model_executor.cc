@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <queue>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -47,12 +48,12 @@ struct OpUse {
 // of its transfer left and ends at 20.
 class FluidModel {
  public:
-  // Begins at time 0. `uses` is by operation. `plan` and `uses` must outlive this.
+  // Begins at time 0. `uses` is by operation. All that it refers to must outlive this.
   FluidModel(const plan::Plan& plan, int periods, const std::vector<OpUse>& uses,
-             std::size_t resources, Seconds overhead)
+             LinkSharing& link_sharing, Seconds overhead)
       : walk_(plan, periods),
         uses_(uses),
-        link_sharing_(resources),
+        link_sharing_(link_sharing),
         overhead_(overhead),
         ready_(walk_.first()),
         places_(index(walk_.instances()), 0) {
@@ -63,10 +64,12 @@ class FluidModel {
 
   Timeline run() {
     start_ready();
+    pass_parts();
     for (Seconds next = next_event(); next < kNever; next = next_event()) {
       advance(next);
       finish_timed();
       start_ready();
+      pass_parts();
     }
     order_by_end();
     return std::move(timeline_);
@@ -75,17 +78,51 @@ class FluidModel {
  private:
   static constexpr Seconds kNever = std::numeric_limits<double>::infinity();
 
+  // The latency or the transfer of a stage. The end of the other one is never.
+  struct Part {
+    Seconds wakes = kNever;      // end of the latency
+    Seconds remaining = kNever;  // of the transfer, at full speed
+    Speed speed;
+
+    bool transfers() const { return wakes == kNever; }
+    // Returns its end if the speed stays as it is.
+    Seconds ends(Seconds now) const { return std::min(wakes, now + speed.time_of(remaining)); }
+    Part after(Seconds passed) const { return {wakes, remaining - passed * speed.share, speed}; }
+    // The tolerance is a few ulps of the clock: a rest below it is rounding, not data.
+    bool is_due(Seconds now) const { return wakes <= now || remaining <= 4e-16 * now; }
+  };
+
   // A collective under way.
   struct Transfer {
     int instance = 0;
-    const collective::CollectiveCost* cost = nullptr;
-    const std::vector<Seconds>* latencies = nullptr;
+    const Seconds* latency = nullptr;   // of the current stage
+    const Claim* last_claim = nullptr;  // of the last stage
     double bytes = 0;
-    std::size_t stage = 0;
     SharedFlow flow;  // of the current stage
-    bool in_latency = true;
-    Seconds wakes = 0;      // end of the latency
-    Seconds remaining = 0;  // of the transfer, at full speed
+    Part part;
+
+    // True if nothing follows a part of the current stage, or a transfer without bytes.
+    bool may_end(const Part& now) const {
+      return now.transfers() ? flow.claim == last_claim : transfer_time() <= 0;
+    }
+    // Returns the part after a latency or a transfer. Requires that one follows.
+    Part next_part(const Part& over, Seconds now) {
+      if (!over.transfers()) return {kNever, transfer_time(), {}};
+      ++flow.claim;
+      return {now + *++latency, kNever, {}};
+    }
+    // Moves on; false after the last transfer.
+    bool goes_on(Seconds now) {
+      const bool waited = !part.transfers();
+      if (waited) part = next_part(part, now);
+      if (waited && part.remaining > 0) return true;
+      if (flow.claim == last_claim) return false;
+      part = next_part(part, now);
+      return true;
+    }
+
+   private:
+    Seconds transfer_time() const { return flow.claim->seconds_per_byte * bytes; }
   };
 
   // Starts operations that are ready. Link speeds do not change yet: collectives begin with a
@@ -111,27 +148,26 @@ class FluidModel {
     }
     Transfer transfer;
     transfer.instance = instance;
-    transfer.cost = use.cost;
-    transfer.latencies = use.latencies;
+    transfer.latency = use.latencies->data();
+    transfer.last_claim = use.claim + (use.cost->stages.size() - 1);
     transfer.bytes = use.bytes;
     transfer.flow.claim = use.claim;
-    transfer.wakes = now_ + overhead_ + transfer.latencies->front();
+    transfer.part.wakes = now_ + overhead_ + *transfer.latency;
     transfers_.push_back(transfer);
   }
 
   // Shares the links among collectives in transfer.
   void share() {
     for (auto& transfer : transfers_) {
-      if (!transfer.in_latency) flows_.push_back(&transfer.flow);
+      if (transfer.part.transfers()) flows_.push_back(&transfer.flow);
     }
     link_sharing_.share(flows_);
+    for (auto& transfer : transfers_) transfer.part.speed = transfer.flow.speed;
   }
 
   Seconds next_event() const {
     Seconds next = timed_.empty() ? kNever : timed_.top().first;
-    for (const auto& t : transfers_) {
-      next = std::min(next, t.in_latency ? t.wakes : now_ + t.remaining / t.flow.speed);
-    }
+    for (const auto& transfer : transfers_) next = std::min(next, transfer.part.ends(now_));
     return next;
   }
 
@@ -142,11 +178,10 @@ class FluidModel {
     bool changed = false;
     for (std::size_t i = 0; i < transfers_.size();) {
       Transfer& t = transfers_[i];
-      if (!t.in_latency) t.remaining -= passed * t.flow.speed;
-      // The tolerance is a few ulps of the clock: a rest below it is rounding, not data.
-      const bool due = t.in_latency ? t.wakes <= now_ : t.remaining <= 4e-16 * now_;
+      t.part = t.part.after(passed);
+      const bool due = t.part.is_due(now_);
       changed = changed || due;
-      if (!due || goes_on(t)) {
+      if (!due || t.goes_on(now_)) {
         ++i;
         continue;
       }
@@ -158,18 +193,34 @@ class FluidModel {
     if (changed) share();
   }
 
-  // Moves on: from latency to transfer, from transfer to the next stage; false after the last one.
-  bool goes_on(Transfer& t) const {
-    if (t.in_latency) {
-      t.in_latency = false;
-      t.remaining = t.cost->stages[t.stage].seconds_per_byte * t.bytes;
-      if (t.remaining > 0) return true;
+  // Passes events at which at most two collectives are under way and go on with their next parts:
+  // nearly all events of a plan are such. Leaves the first other one to advance().
+  void pass_parts() {
+    if (transfers_.empty() || transfers_.size() > 2) return;
+    Transfer none;
+    const bool two = transfers_.size() == 2;
+    Transfer& first = transfers_.front();
+    Transfer& second = two ? transfers_.back() : none;
+    Part a = first.part, b = second.part;
+    Seconds now = now_;
+    const Seconds timer = timed_.empty() ? kNever : timed_.top().first;
+    for (Seconds next = 0; (next = std::min(a.ends(now), b.ends(now))) < timer;) {
+      const Part then_a = a.after(next - now), then_b = b.after(next - now);
+      const bool due_a = then_a.is_due(next), due_b = then_b.is_due(next);
+      if ((due_a && first.may_end(a)) || (due_b && second.may_end(b))) break;
+      now = next;
+      a = due_a ? first.next_part(a, now) : then_a;
+      b = due_b ? second.next_part(b, now) : then_b;
+      if (!due_a && !due_b) continue;
+      if (two && a.transfers() && b.transfers()) {
+        std::tie(a.speed, b.speed) = link_sharing_.speeds_of(first.flow.claim, second.flow.claim);
+      } else {
+        a.speed = b.speed = {};
+      }
     }
-    if (++t.stage == t.cost->stages.size()) return false;
-    ++t.flow.claim;
-    t.in_latency = true;
-    t.wakes = now_ + (*t.latencies)[t.stage];
-    return true;
+    now_ = now;
+    first.part = a;
+    second.part = b;
   }
 
   void finish_timed() {
@@ -206,7 +257,7 @@ class FluidModel {
 
   Walk walk_;
   const std::vector<OpUse>& uses_;
-  LinkSharing link_sharing_;
+  LinkSharing& link_sharing_;
   std::vector<SharedFlow*> flows_;  // buffer for the shared links
   Seconds overhead_;                // of each collective
   std::vector<int> ready_;
@@ -300,18 +351,22 @@ class ModelExecutor final : public Executor {
       }
       places_[i] = place;
     }
-    if (!sharing_ || sharing_->costs() != costs) sharing_.emplace(std::move(costs));
+    if (!sharing_ || sharing_->costs() != costs) {
+      sharing_.emplace(std::move(costs));
+      link_sharing_.emplace(sharing_->resources());
+    }
     std::vector<const Claim*> claims;
     for (const auto* cost : sharing_->costs()) claims.push_back(sharing_->claims(cost));
     for (std::size_t i = 0; i < uses_.size(); ++i) {
       if (uses_[i].cost != nullptr) uses_[i].claim = claims[places_[i]];
     }
     const Seconds overhead = cluster().collective_overhead;
-    return FluidModel(plan, periods, uses_, sharing_->resources(), overhead).run();
+    return FluidModel(plan, periods, uses_, *link_sharing_, overhead).run();
   }
 
   std::shared_ptr<collective::CostCache> cache_;
-  std::optional<Sharing> sharing_;  // of the last plan that needed one
+  std::optional<Sharing> sharing_;           // of the last plan that needed one
+  std::optional<LinkSharing> link_sharing_;  // of its claims
   double stretch_ = 1;
   double known_stretch_ = 1;
   Waits known_waits_{0};  // waits of known_stretch_

@@ -93,7 +93,7 @@ Reading read_apart(const Dialect& dialect, const Reader& config, const Workload&
   Workload own = plan::without_lists(workload);
   own.buffers = workload.buffers;
   // Readers only ask if there are operators.
-  if (!workload.operators.empty()) own.operators.operators.resize(1);
+  if (!workload.operators->empty()) own.operators.edit().operators.resize(1);
   for (const std::vector<int>& tensors : separate_tensors(workload)) {
     if (mistakes() > before) break;  // each part would say the same
     own.tensors.clear();

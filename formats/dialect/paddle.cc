@@ -139,7 +139,7 @@ ComputeFusion read_build_strategy(Reader build, const Workload& workload, Notes&
   note(notes,
        {{spelt,
          "fused_bn_add_act_ops is the documents' spelling of fuse_bn_add_act_ops, true by default"},
-        {!asked.empty() && workload.operators.empty(),
+        {!asked.empty() && workload.operators->empty(),
          asked + ": what they fuse is not known, as the workload has no operators; its times are "
                  "used as given"},
         {broadcasts, "fuse_broadcast_ops is turned off: it only works under Reduce mode"}});

@@ -91,7 +91,7 @@ std::vector<Json> suggest_paddle(const Strategy& strategy, const std::vector<pla
                                  const Workload& workload, const Cluster&) {
   Json switches = switches_of(strategy);
   const Json build = build_strategy_of(strategy.compute_fusion);
-  const bool matters = !workload.operators.empty() && !strategy.local_sgd.enabled;
+  const bool matters = !workload.operators->empty() && !strategy.local_sgd.enabled;
   if (matters && !build.empty()) switches["build_strategy"] = build;
   if (strategy.local_sgd.enabled || strategy.compression.codec == "dgc") return {switches};
   std::vector<Json> configs;

@@ -12,7 +12,7 @@ namespace {
 // Returns the format of the products that take narrow copies of wider parameters (torch.autocast).
 std::optional<DType> cast_format(const Workload& workload) {
   if (any_narrow(workload)) return std::nullopt;
-  const auto& operators = workload.operators.operators;
+  const auto& operators = workload.operators->operators;
   const auto cast = std::ranges::find_if(operators, [](const Operator& op) {
     return op.part == StepPart::kForward && op.kind == "cast";
   });

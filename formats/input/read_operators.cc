@@ -33,7 +33,7 @@ operators::Optimizer optimizer_of(Reader& reader, operators::Optimizer fallback)
 
 void take_generated(Reader& reader, operators::Generated& generated, Workload& workload,
                     bool given) {
-  workload.operators = std::move(generated.operators);
+  workload.operators = generated.operators;
   if (!given) {
     workload.tensors = std::move(generated.tensors);
     if (workload.buffers.empty()) workload.buffers = std::move(generated.buffers);
@@ -301,7 +301,7 @@ void judge_operator(Reader& reader, const OperatorList& list, const Operator& op
 }
 
 void read_list(Reader& reader, Workload& workload) {
-  OperatorList& list = workload.operators;
+  OperatorList& list = workload.operators.edit();
   std::map<std::string, int> values;
   for (auto& item : reader.objects("values")) {
     Value value;

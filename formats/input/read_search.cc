@@ -131,7 +131,7 @@ Search read_search(Reader reader, const Scenario& scenario) {
   read_axis(reader, "priority", priorities(), setting, search.priorities, "at least one word");
   read_axis(reader, "compute_fusion", choice(compute_fusion_knobs(), "none"), setting,
             search.compute_fusions, "at least one choice");
-  if (reader.has("compute_fusion") && scenario.workload.operators.empty()) {
+  if (reader.has("compute_fusion") && scenario.workload.operators->empty()) {
     reader.fail("compute_fusion", "changes nothing here: the workload has no operators");
   }
   search.confirm = static_cast<std::size_t>(reader.integer_or("confirm", 3, 0, 1000));

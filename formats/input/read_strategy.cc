@@ -61,7 +61,7 @@ Strategy read_own_keys(Reader& reader, const Workload& workload, const Cluster& 
   const bool in_parts = strategy.fusion.rule == Fusion::Rule::kNone || reader.has("partition_mb");
   if (!in_parts) strategy.partition = 0;
   if (reader.has("compute_fusion")) {
-    if (workload.operators.empty()) {
+    if (workload.operators->empty()) {
       strategy.notes.push_back(
           "compute_fusion changes nothing here: the workload has no operators");
     }

@@ -336,13 +336,13 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
   set_products(reader, workload, work);
   evaluate_backward(reader, workload, work, device);
   evaluate_forward(reader, workload, work, device);
-  if (!workload.operators.empty()) {
+  if (!workload.operators->empty()) {
     const bool waits = !work.empty() && work.front().has_wait;
     evaluate_by_operators(reader, workload, waits, device);
   }
   if (workload.rated_times) repeat_forward(workload);
   if (workload.parallel.whole_job()) {
-    cut_workload(reader, parts > 0, workload.operators.empty() ? nullptr : &generated, cluster,
+    cut_workload(reader, parts > 0, workload.operators->empty() ? nullptr : &generated, cluster,
                  workload);
   }
   reader.finish({"operators.architecture", "operators.sequence", "operators.autocast",

@@ -285,7 +285,7 @@ void find_setting(const Strategy& base, const Scenario& scenario, Advice& advice
 // Returns each of Paddle's switches that is off, if the workload has operators to match.
 std::vector<Change> compute_changes(const Workload& workload, const Strategy& strategy) {
   std::vector<Change> candidates;
-  if (workload.operators.empty()) return candidates;
+  if (workload.operators->empty()) return candidates;
   for (const auto& [name, on, usual] : dialect::kBuildSwitches) {
     if (strategy.compute_fusion.*on) continue;
     Strategy changed = strategy;

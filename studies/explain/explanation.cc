@@ -67,7 +67,7 @@ Explained strategy_explained(const input::Document& document, const Scenario& sc
   if (!alone) one.bottleneck = bottleneck_of(one.evaluated, scenario, cache);
   one.hot_link = find_hot_link(one.evaluated, scenario, one.strategy, cache);
   one.links = switch_loads(one.evaluated, scenario.cluster, cache);
-  one.advised = !alone || !scenario.workload.operators.empty();
+  one.advised = !alone || !scenario.workload.operators->empty();
   if (!one.advised) return one;
   one.advice = advise(scenario, one.strategy, *executor, cache, kMinAdvicePercent,
                       &document.root.at("strategies").at(which));

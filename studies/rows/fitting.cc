@@ -128,7 +128,7 @@ class FitSearch {
   // Tries smaller divisors of a micro-batch's samples, if the workload has operators.
   bool try_smaller_batches() {
     const Workload& workload = scenario_.workload;
-    if (!may_.batch || workload.operators.empty()) return false;
+    if (!may_.batch || workload.operators->empty()) return false;
     for (std::int64_t batch = workload.batch - 1; batch > 0; --batch) {
       if (workload.batch % batch != 0) continue;
       const std::int64_t count = workload.micro_batches * (workload.batch / batch);

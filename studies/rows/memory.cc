@@ -382,9 +382,9 @@ double logit_bytes(const Strategy& strategy, const Parallel& parallel) {
 // Returns the bytes of a loss beyond the value that is kept for the backward pass.
 double loss_of(const Workload& workload, double per_logit) {
   double most = 0;
-  for (const Operator& op : workload.operators.operators) {
+  for (const Operator& op : workload.operators->operators) {
     if (op.kind != "softmax_with_cross_entropy" || op.outputs.empty()) continue;
-    const Bytes bytes = workload.operators.values[index(op.outputs.front().value)].bytes;
+    const Bytes bytes = workload.operators->values[index(op.outputs.front().value)].bytes;
     const double logits = static_cast<double>(bytes) / static_cast<double>(size_of(op.dtype));
     most = std::max(most, logits * per_logit - static_cast<double>(bytes));
   }
@@ -455,7 +455,7 @@ class Stages {
     if (parallel.whole_job() && experts) {
       of_experts_ = plan::for_experts(strategy, parallel, ranks() / exchange_step(parallel, false));
     }
-    if (workload_.operators.empty()) return;
+    if (workload_.operators->empty()) return;
     parts_ = by_part(workload_, gathers_narrow(strategy), logit_bytes(strategy, parallel));
   }
 

@@ -49,9 +49,9 @@ void show_ranks(const std::vector<int>& ranks, run::Timeline& timeline) {
 double rated_seconds(const Scenario& scenario) {
   const auto* device = hardware::recognise_device(scenario.cluster.device.name);
   const Workload& workload = scenario.workload;
-  if (device == nullptr || workload.operators.empty()) return 0;
+  if (device == nullptr || workload.operators->empty()) return 0;
   double seconds = 0;
-  for (const Operator& op : workload.operators.operators) {
+  for (const Operator& op : workload.operators->operators) {
     const bool half = op.dtype == DType::kFp16 || (op.dtype == DType::kBf16 && device->bf16);
     if (op.part == StepPart::kUpdate) continue;
     const bool rounds = operators::rounds(op, device->compute_capability);

@@ -312,7 +312,7 @@ double computation_at(const Scenario& scenario, const FitErrors& fit_errors, dou
   }
   constexpr int kVolta = 70, kBlackwell = 100;
   const int capability = scenario.cluster.device.compute_capability;
-  if (workload.operators.empty() || workload.parallel.whole_job()) {
+  if (workload.operators->empty() || workload.parallel.whole_job()) {
     return std::exp(deviations * kRatedComputation);
   }
   const bool seen = capability >= kVolta && capability < kBlackwell;

@@ -231,6 +231,7 @@ void Configuration::prepare_costs() {
                                ? single_.size() * (single_.size() + 1)
                                : size_at_or_below(sums_.back().padded_bytes) + 2;
   costs_.assign(room, -1.0);
+  if (single_.size() > kMaxExact) least_costs_.assign(room, -1.0);
   if (single_.empty()) return;
   const plan::Bucket& largest = *std::ranges::max_element(single_, {}, &plan::Bucket::padded_bytes);
   const plan::BucketExchange exchange =
@@ -271,26 +272,30 @@ Seconds Configuration::exchange_time(plan::Bucket bucket) const {
   return time;
 }
 
+// Returns the time of a bucket of a known size.
+Seconds Configuration::cost_of_size(std::size_t number) const {
+  Seconds& known = costs_[number];
+  if (known >= 0) return known;
+  plan::Bucket bucket = single_.front();
+  const double share =
+      static_cast<double>(known_size(number)) / static_cast<double>(bucket.padded_bytes);
+  const auto part = [share](std::int64_t of_first) {
+    return std::max<std::int64_t>(of_first > 0 ? 1 : 0,
+                                  std::llround(share * static_cast<double>(of_first)));
+  };
+  bucket.elements = part(bucket.elements);
+  bucket.kept = part(bucket.kept);
+  bucket.bytes = part(bucket.bytes);
+  bucket.padded_bytes = known_size(number);
+  return known = exchange_time(std::move(bucket));
+}
+
 // Returns the least time of a bucket between two known sizes: the smaller of their times.
 Seconds Configuration::known_cost(Bytes bytes) const {
-  const auto at = [this](std::size_t number) {
-    Seconds& known = costs_[number];
-    if (known >= 0) return known;
-    plan::Bucket bucket = single_.front();
-    const double share =
-        static_cast<double>(known_size(number)) / static_cast<double>(bucket.padded_bytes);
-    const auto part = [share](std::int64_t of_first) {
-      return std::max<std::int64_t>(of_first > 0 ? 1 : 0,
-                                    std::llround(share * static_cast<double>(of_first)));
-    };
-    bucket.elements = part(bucket.elements);
-    bucket.kept = part(bucket.kept);
-    bucket.bytes = part(bucket.bytes);
-    bucket.padded_bytes = known_size(number);
-    return known = exchange_time(std::move(bucket));
-  };
   const std::size_t below = size_at_or_below(bytes);
-  return std::min(at(below), at(below + 1));
+  Seconds& known = least_costs_[below];
+  if (known < 0) known = std::min(cost_of_size(below), cost_of_size(below + 1));
+  return known;
 }
 
 // Returns the time to exchange the candidates [first, end) as one bucket: exact and cached per run
@@ -337,11 +342,14 @@ std::vector<Seconds> Configuration::lower_bounds(const GroupEnds& ends,
   // moment on must pass the busiest link after it.
   struct Turns {
     std::vector<Seconds> free;  // by stream
-    std::size_t next = 0;       // stream
+    Seconds* next = nullptr;    // stream
+    Seconds* end = nullptr;
   };
-  std::vector<Turns> turns;
-  for (const int count : streams) {
-    turns.push_back({std::vector<Seconds>(index(strategy_.overlap ? count : 1), 0)});
+  std::vector<Turns> turns(streams.size());
+  for (std::size_t k = 0; k < turns.size(); ++k) {
+    turns[k].free.assign(index(strategy_.overlap ? streams[k] : 1), 0);
+    turns[k].next = turns[k].free.data();
+    turns[k].end = turns[k].next + turns[k].free.size();
   }
   Seconds passed = 0;
   std::size_t first = 0;
@@ -349,9 +357,8 @@ std::vector<Seconds> Configuration::lower_bounds(const GroupEnds& ends,
     const Seconds ready = ready_[end - 1];
     const Seconds time = cost(first, end);
     for (Turns& each : turns) {
-      Seconds& free = each.free[each.next];
-      free = std::max(free, ready) + time;
-      if (++each.next == each.free.size()) each.next = 0;
+      *each.next = std::max(*each.next, ready) + time;
+      if (++each.next == each.end) each.next = each.free.data();
     }
     const auto later = static_cast<double>(padded_.back() - padded_[first]);
     passed = std::max(passed, ready + link_seconds_per_byte_ * later);

@@ -79,6 +79,7 @@ class Configuration {
   Seconds cost(std::size_t first, std::size_t end) const;
   plan::Bucket join_buckets(std::size_t first, std::size_t end) const;
   Seconds exchange_time(plan::Bucket bucket) const;
+  Seconds cost_of_size(std::size_t number) const;
   Seconds known_cost(Bytes bytes) const;
 
   const Scenario& scenario_;
@@ -103,6 +104,7 @@ class Configuration {
   bool low_rank_ = false;  // some candidates use a low-rank codec
   // Per run up to kMaxExact gradients, beyond that per size. Negative: not computed yet.
   mutable std::vector<Seconds> costs_;
+  mutable std::vector<Seconds> least_costs_;  // from each size to the next, likewise
 };
 
 }  // namespace syncline::tune

@@ -169,7 +169,7 @@ void suspect_batch(const Scenario& scenario, std::vector<std::string>& lines) {
 }
 
 bool multiplies_in_bf16(const Workload& workload) {
-  const auto& operators = workload.operators.operators;
+  const auto& operators = workload.operators->operators;
   if (operators.empty()) {
     return std::ranges::count(workload.tensors, DType::kBf16, &Tensor::dtype) > 0;
   }
@@ -191,7 +191,7 @@ void warning_on_columns(const Workload& workload, const Device& device,
   constexpr std::int64_t kWhole = 64;
   Seconds lost = 0;
   std::int64_t columns = 0;
-  for (const Operator& op : workload.operators.operators) {
+  for (const Operator& op : workload.operators->operators) {
     const double share = operators::aligned_share(op, device);
     if (!workload.rated_times || op.matrix_flops == 0 || share == 1) continue;
     lost += op.matrix_flops / device.product_flops(op.dtype) * (1 / share - 1);
@@ -210,7 +210,7 @@ void warning_on_columns(const Workload& workload, const Device& device,
 void warning_on_workload(const Scenario& scenario, std::vector<std::string>& lines) {
   const Workload& workload = scenario.workload;
   const bool computes_alike =
-      workload.operators.empty() ||
+      workload.operators->empty() ||
       std::ranges::none_of(scenario.strategies, plan::any, &Strategy::compute_fusion);
   warning_on_columns(workload, scenario.cluster.device, lines);
   if (scenario.cluster.ranks() == 1 && computes_alike) {

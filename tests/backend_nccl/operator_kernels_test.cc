@@ -115,7 +115,7 @@ TEST(OperatorKernels, UpdatesHaveAllParametersOnce) {
 
 TEST(OperatorKernels, OperatorsWithoutValuesPassAsTime) {
   Workload bare;
-  bare.operators.values = {{"x", 4096}};
+  bare.operators.edit().values = {{"x", 4096}};
   for (const char* kind : {"batch_norm", "relu", "matmul_v2", "matmul_v2_grad", "adam", "sum"}) {
     for (const bool reads : {false, true}) {
       Operator op;
@@ -123,7 +123,7 @@ TEST(OperatorKernels, OperatorsWithoutValuesPassAsTime) {
       op.matrix_flops = op.flops = 1e6;
       op.columns = 8;
       if (reads) op.inputs = op.outputs = {{0}};
-      bare.operators.operators.push_back(op);
+      bare.operators.edit().operators.push_back(op);
     }
   }
   for (const auto& kernel : operator_kernels(bare, test::small_gpu())) {
@@ -152,7 +152,7 @@ TEST(OperatorKernels, APlanComputesEachOperatorOnceAStep) {
       }
     }
     for (std::size_t i = 0; i < times.size(); ++i) {
-      const bool update = resnet.operators.operators[i].part == StepPart::kUpdate;
+      const bool update = resnet.operators->operators[i].part == StepPart::kUpdate;
       const int passes = what == "three micro-batches" && !update ? 3 : 1;
       EXPECT_EQ(times[i], plan.steps * passes) << what << ", operator " << i;
       if (times[i] != plan.steps * passes) break;
@@ -169,12 +169,12 @@ TEST(OperatorKernels, AShardedUpdateIsAPartOfTheOperators) {
   const plan::Plan plan = plan::make_plan(resnet, test::cluster_of(4, 1), sharded);
   double all = 0, done = 0;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
-    if (resnet.operators.operators[i].part == StepPart::kUpdate) all += kernels[i].seconds;
+    if (resnet.operators->operators[i].part == StepPart::kUpdate) all += kernels[i].seconds;
   }
   for (const auto& ranges : operators_by_operation(plan, resnet, kernels)) {
     for (const auto& range : ranges) {
       for (std::size_t i = range.first; i < range.last; ++i) {
-        if (resnet.operators.operators[i].part == StepPart::kUpdate) done += kernels[i].seconds;
+        if (resnet.operators->operators[i].part == StepPart::kUpdate) done += kernels[i].seconds;
       }
     }
   }

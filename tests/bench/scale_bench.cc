@@ -1,6 +1,6 @@
 // Scale: 65,536 ranks, 8,192 nodes of 8, and ResNet-50's gradients in five buckets. Goals for every
-// algorithm, exchange and hierarchy: the model under 1 s and 300 MB with the interval that `run`
-// adds, the simulation under 2 s and 500 MB. One iteration reads the scenario and costs its
+// algorithm, exchange and hierarchy: the model in 0.3 s and 300 MB with the interval that `run`
+// adds, the simulation in 0.6 s and 500 MB. One iteration reads the scenario and costs its
 // strategy (plan, three steps, metrics, by the model also the interval) in a process of its own,
 // whose peak memory is the second figure.
 

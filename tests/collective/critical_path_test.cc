@@ -190,5 +190,35 @@ TEST(SteadyEnds, ADataCentreOfTreesIsCosted) {
   }
 }
 
+// A simulation in another process, or a cache of shifted links, begins with what was found.
+TEST(CostCache, CachesOfTheSameLinksWalkManyMessagesOnce) {
+  const Cluster cluster = two_tier_cluster(1024, 8);
+  const auto all_reduce = collective_of(CollectiveKind::kAllReduce, "double_binary_tree",
+                                        world_group(cluster.ranks()), 1 << 20);
+  CostCache first(cluster);
+  const std::size_t before = walks();
+  const std::vector<Seconds> found = first.latencies(all_reduce);
+  EXPECT_GT(walks(), before);
+  CostCache second(cluster);
+  const std::size_t after = walks();
+  EXPECT_EQ(second.latencies(all_reduce), found);
+  EXPECT_EQ(walks(), after);
+}
+
+TEST(CostCache, MoreSizesThanAreKeptHaveTheSameTimes) {
+  const Cluster cluster = two_tier_cluster(1024, 8);
+  constexpr int kSizes = 300;
+  const auto time_of_size = [&](CostCache& cache, int size) {
+    return cache.time(collective_of(CollectiveKind::kAllReduce, "double_binary_tree",
+                                    world_group(cluster.ranks()), 1 + size * 1024));
+  };
+  CostCache upwards(cluster), downwards(cluster);
+  std::vector<Seconds> times;
+  for (int size = 0; size < kSizes; ++size) times.push_back(time_of_size(upwards, size));
+  for (int size = kSizes - 1; size >= 0; --size) {
+    EXPECT_EQ(time_of_size(downwards, size), times[static_cast<std::size_t>(size)]) << size;
+  }
+}
+
 }  // namespace
 }  // namespace syncline::collective

@@ -334,7 +334,7 @@ TEST(Fsdp, SchemesKeepTheFormatOfAutocast) {
     Operator cast;
     cast.kind = "cast";
     cast.dtype = format;
-    workload.operators.operators = {cast};
+    workload.operators.edit().operators = {cast};
     const auto schemes = schemes_of_framework("pytorch", Json::object(), workload, kFsdp.cluster);
     const auto fsdp = std::ranges::find(schemes, "FSDP2", &Scheme::name);
     ASSERT_NE(fsdp, schemes.end());

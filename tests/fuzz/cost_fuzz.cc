@@ -18,7 +18,7 @@ bool is_small(const Scenario& scenario) {
   const Workload& workload = scenario.workload;
   return scenario.cluster.ranks() <= 16 &&
          workload.tensors.size() + workload.buffers.size() <= 16 &&
-         workload.operators.operators.size() <= 64 && workload.micro_batches <= 4 &&
+         workload.operators->operators.size() <= 64 && workload.micro_batches <= 4 &&
          scenario.simulation.periods.value_or(1) <= 8 && scenario.strategies.size() <= 4;
 }
 

@@ -113,7 +113,7 @@ operators::Generated gpt(const TransformerShape& shape, std::int64_t batch, std:
   options.flash_attention = true;
   operators::Generated generated =
       operators::generate(*operators::find_architecture("gpt2"), options);
-  std::erase_if(generated.operators.operators,
+  std::erase_if(generated.operators.edit().operators,
                 [](const Operator& op) { return op.kind.starts_with("dropout"); });
   return generated;
 }

@@ -80,7 +80,8 @@ TEST(Init, Tf32) {
   options.dtype = "tf32";
   const Scenario rounded = begun_as(options);
   EXPECT_EQ(rounded.workload.tensors.front().dtype, DType::kFp32);
-  EXPECT_EQ(rounded.workload.operators.operators.size(), exact.workload.operators.operators.size());
+  EXPECT_EQ(rounded.workload.operators->operators.size(),
+            exact.workload.operators->operators.size());
   EXPECT_LT(rounded.workload.forward, exact.workload.forward / 2);
 }
 

@@ -136,7 +136,7 @@ TEST(ReadOperators, AnExplicitList) {
       scenario_with(linear_layer().dump(), R"({"tflops": 10, "memory_gbytes_per_s": 1})",
                     R"({"name": "fused", "compute_fusion": {"fuse_gemm_epilogue": true,
           "fuse_all_optimizer_ops": true}})"));
-  const auto& list = scenario.workload.operators;
+  const auto& list = *scenario.workload.operators;
   EXPECT_EQ(list.operators.size(), 8u);
   EXPECT_EQ(list.operators[5].inputs[1].passes, 2);
   EXPECT_EQ(list.operators[4].outputs[1].passes, 0);

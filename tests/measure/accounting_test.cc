@@ -120,5 +120,42 @@ TEST(Evaluation, TiersJoinAllRanks) {
   EXPECT_EQ(refusal(), "");
 }
 
+// Runs a plan like the model; counts the walks of messages at its begin, when a simulation starts
+// its process.
+class Counting : public run::Executor {
+ public:
+  explicit Counting(const Cluster& cluster) : model_(run::make_model_executor({cluster})) {}
+  std::string_view name() const override { return "counting"; }
+  run::Outcome run(const plan::Plan& plan, const run::Gradients& input, int periods) override {
+    walks = collective::walks();
+    return model_->run(plan, input, periods);
+  }
+
+  std::size_t walks = 0;
+
+ private:
+  std::unique_ptr<run::Executor> model_;
+};
+
+TEST(Evaluation, MessagesAreWalkedBeforeASimulationStartsItsProcess) {
+  Job job;
+  job.workload.forward = 1;
+  job.workload.tensors.resize(1);
+  job.workload.tensors[0].elements = 1 << 20;
+  job.cluster.name = "large";
+  job.cluster.nodes = 1024;
+  job.cluster.gpus_per_node = 8;
+  job.cluster.tiers = {{.name = "intra", .span = 8, .latency = 5e-6, .bandwidth = 25e9},
+                       {.name = "inter", .span = 8192, .latency = 2e-5, .bandwidth = 1e9}};
+  Strategy strategy;
+  strategy.algorithm = "double_binary_tree";
+  collective::CostCache cache(job.cluster);
+  Counting executor(job.cluster);
+  const std::size_t before = collective::walks();
+  evaluate_strategy(job, strategy, executor, cache);
+  EXPECT_GT(executor.walks, before);
+  EXPECT_EQ(collective::walks(), executor.walks);
+}
+
 }  // namespace
 }  // namespace syncline::measure

@@ -290,7 +290,7 @@ TEST(Architecture, LlamaFlopsInClosedForm) {
 TEST(Architecture, VitFlopsArePublished) {
   const auto without_attention = [](const Generated& one) {
     double flops = 0;
-    for (const auto& op : one.operators.operators) {
+    for (const auto& op : one.operators->operators) {
       const bool counted = op.part == StepPart::kForward && op.kind != "flash_attn";
       if (counted) flops += op.matrix_flops;
     }
@@ -330,7 +330,7 @@ TEST(Architecture, FlashAttentionIsTheSameWork) {
   EXPECT_DOUBLE_EQ(forward_products(flash), forward_products(plain));
   const auto moved = [](const Generated& one) {
     double bytes = 0;
-    for (const auto& op : one.operators.operators) bytes += traffic(one.operators, op);
+    for (const auto& op : one.operators->operators) bytes += traffic(one.operators, op);
     return bytes;
   };
   EXPECT_LT(moved(flash), 0.8 * moved(plain));
@@ -422,7 +422,7 @@ TEST(Architecture, WorkIsProportionalToTheBatch) {
 }
 
 TEST(Architecture, LaunchesWhatPaddleDoes) {
-  const auto list = made("resnet50").operators;
+  const OperatorList list = made("resnet50").operators;
   EXPECT_EQ(count_of(list, "conv2d"), 53);
   EXPECT_EQ(count_of(list, "batch_norm"), 53);
   EXPECT_EQ(count_of(list, "relu"), 49);             // 1 + 3 in each of 16 blocks
@@ -493,7 +493,7 @@ TEST(Architecture, GraphsAreConsistent) {
         options.dtype = dtype;
         options.fused_attention = options.fused_feedforward = options.fused_linear = fused;
         const Generated one = generate(row, options);
-        const auto& list = one.operators;
+        const auto& list = *one.operators;
         std::vector<int> written(list.values.size(), 0);
         for (const auto& op : list.operators) {
           for (const auto& output : op.outputs) ++written[static_cast<std::size_t>(output.value)];
@@ -540,7 +540,7 @@ TEST(Architecture, StepsAreTheSameWhenAskedForAgain) {
                      static_cast<double>(batch) * flops_of(first.operators, StepPart::kForward));
   }
   const Generated again = step(1, 1, 1);
-  EXPECT_EQ(again.operators.operators.size(), first.operators.operators.size());
+  EXPECT_EQ(again.operators->operators.size(), first.operators->operators.size());
   EXPECT_EQ(again.tensors.size(), first.tensors.size());
   EXPECT_EQ(flops_of(again.operators, StepPart::kBackward),
             flops_of(first.operators, StepPart::kBackward));

@@ -47,8 +47,8 @@ FusionMatch match_of(const Workload& workload, bool ComputeFusion::*knob) {
 // So many values of these bytes, which operators read and write.
 Workload of_values(std::size_t count, Bytes bytes, std::vector<Operator> operators = {}) {
   Workload workload;
-  workload.operators.values.assign(count, {"", bytes});
-  workload.operators.operators = std::move(operators);
+  workload.operators.edit().values.assign(count, {"", bytes});
+  workload.operators.edit().operators = std::move(operators);
   return workload;
 }
 
@@ -79,7 +79,7 @@ TEST(ComputeFusion, SixteenResidualSumsTwice) {
   EXPECT_EQ(count_of(fused, "fused_elemwise_add_activation_grad"), 16);
   EXPECT_EQ(count_of(fused, "relu"), 33);
   EXPECT_EQ(count_of(fused, "elementwise_add"), 1);  // the last layer's bias
-  EXPECT_EQ(fused.operators.size(), resnet.operators.operators.size() - 32);
+  EXPECT_EQ(fused.operators.size(), resnet.operators->operators.size() - 32);
 }
 
 // "Find momentum operators : 161, and 161 for dense gradients."
@@ -197,7 +197,7 @@ TEST(ComputeFusion, EpilogueActivationsNeedRoundColumns) {
                           Case{"gelu", 8, true}, Case{"gelu", 192, true}, Case{"gelu", 12, false},
                           Case{"tanh", 128, false}}) {
     Workload workload = of_values(6, 4096);
-    auto& list = workload.operators;
+    auto& list = workload.operators.edit();
     list.values[2].bytes = 32;
     Operator product{"matmul_v2", StepPart::kForward, {{0}, {1}}, {{3}}};
     product.columns = one.columns;
@@ -213,7 +213,7 @@ TEST(ComputeFusion, EpilogueActivationsNeedRoundColumns) {
 // A residual sum is no bias, and a product of two activations is no linear layer.
 TEST(ComputeFusion, EpilogueTakesBiasesAfterWeightsOnly) {
   Workload workload = of_values(5, 4096);
-  auto& list = workload.operators;
+  auto& list = workload.operators.edit();
   Operator product{"matmul_v2", StepPart::kForward, {{0}, {1}}, {{3}}};
   product.columns = 128;
   list.operators = {product, {"elementwise_add", StepPart::kForward, {{3}, {2}}, {{4}}}};
@@ -231,7 +231,7 @@ TEST(ComputeFusion, IntermediatesAreReadOnlyByThePattern) {
                                   {{"elementwise_add", StepPart::kForward, {{0}, {1}}, {{2}}},
                                    {"relu", StepPart::kForward, {{2}}, {{3}}}});
     const Operator other{"pool2d", StepPart::kForward, {{2}}, {{4}}};
-    if (shared) workload.operators.operators.push_back(other);
+    if (shared) workload.operators.edit().operators.push_back(other);
     expect_match(match_of(workload, &ComputeFusion::fuse_elewise_add_act_ops), shared ? 0 : 1, 0);
   }
   // relu before the sum as well: the first of the pass's four patterns.
@@ -244,7 +244,7 @@ TEST(ComputeFusion, IntermediatesAreReadOnlyByThePattern) {
 // relu into a depthwise convolution: 4 kernels become 2, and the relu's output is gone.
 TEST(ComputeFusion, ReluGoesIntoADepthwiseConvolution) {
   Workload workload = of_values(9, 1000);
-  auto& list = workload.operators;
+  auto& list = workload.operators.edit();
   enum { kX, kRelu, kW, kY, kDy, kDrelu, kDw, kDx };
   list.operators = {
       {"relu", StepPart::kForward, {{kX}}, {{kRelu}}},
@@ -355,7 +355,7 @@ TEST(ComputeFusion, ChangesTheTimesOfAnEvaluatedWorkload) {
   const ComputeFusion fusion = batch_norm_forms();
   const auto fused = fused_workload(resnet, device, fusion);
   ASSERT_TRUE(fused.has_value());
-  EXPECT_TRUE(fused->operators.empty());
+  EXPECT_TRUE(fused->operators->empty());
   const operators::StepTimes exact =
       operators::evaluate_operators(fuse_operators(resnet, fusion).operators, device);
   EXPECT_NEAR(fused->forward, exact.forward, 1e-12);
@@ -416,8 +416,8 @@ TEST(ComputeFusion, TheFusedOptimiserSavesAtMostItsLaunches) {
   Device device = test::small_gpu();
   const Workload resnet = architecture("resnet50", amp(Layout::kNchw, DType::kFp32));
   const auto update = [&](bool fused) {
-    const auto list =
-        fused ? fused_by(resnet, &ComputeFusion::fuse_all_optimizer_ops) : resnet.operators;
+    const OperatorList list =
+        fused ? fused_by(resnet, &ComputeFusion::fuse_all_optimizer_ops) : *resnet.operators;
     return operators::evaluate_operators(list, device).update;
   };
   const Seconds saved = update(false) - update(true);

@@ -344,5 +344,19 @@ TEST(EveryFusion, KeepsEachCandidateOnceAndInOrder) {
   }
 }
 
+TEST(Fusion, EachGroupHasBucketsOfItsOwn) {
+  std::vector<Tensor> tensors(4);
+  for (Tensor& tensor : tensors) tensor.elements = 10;
+  tensors[1].dtype = DType::kFp16;
+  std::vector<Bucket> buckets;
+  add_buckets(pointers_to(tensors), std::vector{0, 1}, {}, {}, buckets);
+  add_buckets(pointers_to(tensors), std::vector{2, 3}, {}, {}, buckets);
+  ASSERT_EQ(buckets.size(), 3u);
+  EXPECT_EQ(buckets[0].tensors, std::vector{0});
+  EXPECT_EQ(buckets[1].tensors, std::vector{1});
+  EXPECT_EQ(buckets[2].tensors, (std::vector{2, 3}));
+  EXPECT_EQ(buckets[2].bytes, 80);
+}
+
 }  // namespace
 }  // namespace syncline::plan

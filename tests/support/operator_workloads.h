@@ -38,7 +38,7 @@ inline Workload architecture(std::string_view name, operators::ArchitectureOptio
   Workload workload;
   workload.name = name;
   workload.batch = options.batch;
-  workload.operators = std::move(made.operators);
+  workload.operators = made.operators;
   workload.tensors = std::move(made.tensors);
   workload.buffers = std::move(made.buffers);
   return workload;
