@@ -239,13 +239,6 @@ void take_adapters(const Json& all, const std::string& file, Settings& settings)
         {"trained",
          words_in(first_of(all, {"lora_modules_to_save", "modules_to_save", "additional_target"}))},
         {"bits", bits}};
-    const Json& config = section_of(settings.strategy, "config");
-    const Json& zero = section_of(config, "zero_optimization");
-    if (settings.strategy.value("dialect", "") == "fsdp" || zero.value("stage", 0) == 3) {
-      fail(arguments.file, "adapters",
-           "under FSDP or ZeRO stage 3, which also shard and gather what is frozen, are not "
-           "modelled: DDP and stages 1 and 2 are");
-    }
   } else if (bits > 0) {
     fail(arguments.file, "quantization",
          "trains a quantised model, but not by adapters: give the model's parameters by --tensors "
@@ -254,6 +247,23 @@ void take_adapters(const Json& all, const std::string& file, Settings& settings)
 }
 
 namespace {
+
+// Sets FSDP's units of a model with adapters as the Trainer asks for them: by peft's policy each
+// trained module is one, next to the layers (fsdp_auto_wrap_policy). accelerate 1.12 passes that
+// policy over for FSDP2, and keeps all parameters in fp32 there (fsdp2_prepare_model); axolotl
+// wraps as peft does.
+void wrap_adapters(bool axolotl, Settings& settings) {
+  if (!settings.adapters.is_object() || settings.strategy.value("dialect", "") != "fsdp") return;
+  Json& config = settings.strategy["config"];
+  if (config.value("version", 2) == 1 || axolotl) {
+    settings.adapters["wrapped"] = true;
+  } else {
+    config["units"] = Json::array();
+    settings.assumed.emplace_back(
+        "the model as one unit of FSDP 2: accelerate 1.12 passes peft's policy over");
+  }
+  if (config.value("version", 2) == 2 && settings.autocast) settings.adapters["kept_full"] = true;
+}
 
 // Returns a model's name as its maker writes it, then without its kind of tuning and its version,
 // all of it in letters and digits.
@@ -925,6 +935,7 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
       without_prefix(section_of(launch_settings, "parallelism_config"), "parallelism_config_");
   read_degrees({degrees, file}, settings);
   take_adapters(arguments.all, arguments.file, settings);
+  wrap_adapters(has_value(arguments.all, "base_model"), settings);
   name_own_flags(arguments, settings);
   name_left_out(arguments, launch, settings.assumed);
   read_model(arguments, settings);

@@ -408,6 +408,11 @@ Settings of_composer(const Json& yaml, const std::string& file) {
   }
   take_composer_model(section_of(all, "model"), settings, file);
   take_composer_adapters(all, settings, file);
+  // Modules of adapters are wrapped (llm-foundry, prepare_hf_model_for_fsdp); from_pretrained gives
+  // fp32.
+  if (settings.adapters.is_object()) {
+    settings.adapters.update({{"wrapped", true}, {"kept_full", settings.autocast}});
+  }
   return settings;
 }
 

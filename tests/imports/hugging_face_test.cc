@@ -4,6 +4,7 @@
 #include "formats/input/document.h"
 #include "imports/frameworks/settings.h"
 #include "imports/init.h"
+#include "studies/rows/memory.h"
 #include "tests/support/jobs.h"
 
 namespace syncline::job {
@@ -349,7 +350,6 @@ TEST_F(HuggingFace, SaysWhatIsNotModelled) {
       {"finetuning_type: freeze\n", "a part of the model in a way that is not modelled"},
       {"adapter: lora\nuse_dora: true\n", "use_dora: trains a part of the model"},
       {"adapter: lora\nlora_target_modules: '.*proj'\n", "found the pattern '.*proj'"},
-      {"adapter: lora\nfsdp: full_shard auto_wrap\n", "also shard and gather what is frozen"},
       {"unfrozen_parameters:\n  - lm_head\n", "unfrozen_parameters: trains a part of the model"},
       {"load_in_4bit: true\n", "a quantised model"},
       {"stage: dpo\n", "stage: trains by preferences or rewards"},
@@ -457,12 +457,12 @@ TEST_F(HuggingFace, AdaptersOfLlama) {
   };
   const auto trained = [](const Workload& workload) {
     std::int64_t elements = 0;
-    for (const Tensor& tensor : workload.tensors) elements += tensor.elements;
+    for (const Tensor& tensor : workload.tensors) elements += tensor.frozen ? 0 : tensor.elements;
     return elements;
   };
   const auto frozen = [](const Workload& workload) {
     Bytes bytes = 0;
-    for (const Tensor& buffer : workload.buffers) bytes += buffer.bytes();
+    for (const Tensor& tensor : workload.tensors) bytes += tensor.frozen ? tensor.bytes() : 0;
     return bytes;
   };
   const Workload few = job("lora\nlora_r: 8\nlora_target_modules: [q_proj, v_proj]\n");
@@ -471,8 +471,9 @@ TEST_F(HuggingFace, AdaptersOfLlama) {
   EXPECT_EQ(trained(few), 3407872);
   EXPECT_EQ(trained(all), 41943040);
   EXPECT_EQ(trained(packed), 41943040);
-  EXPECT_EQ(few.tensors.size(), 2u * 2 * 32);
-  EXPECT_EQ(few.tensors.front().dtype, DType::kFp32);
+  EXPECT_EQ(std::ranges::count(few.tensors, false, &Tensor::frozen), 2 * 2 * 32);
+  EXPECT_EQ(few.tensors.front().dtype, DType::kBf16);
+  EXPECT_EQ(gradient_bytes(few), 4 * 3407872);
   constexpr Bytes kAll = 2 * 8030261248;
   EXPECT_EQ(frozen(all), kAll);
   // Embedding, head and 65 norms stay in bf16.
@@ -484,6 +485,39 @@ TEST_F(HuggingFace, AdaptersOfLlama) {
   EXPECT_LT(backward_time(few), 1.05 * few.forward);
   const std::string none = test::input_error([&] { job("lora\nlora_target_modules: [c_attn]\n"); });
   EXPECT_TRUE(contains(none, "'c_attn' is none of the model's modules: ")) << none;
+}
+
+// The same under sharded parameters: the units that peft's policy asks for, and a rank's weights.
+// Llama 3 8B has 8,030,261,248 frozen parameters; of 8 ranks each has an eighth, of 2 bytes, but 4
+// where accelerate keeps FSDP 2's in fp32.
+TEST_F(HuggingFace, ShardedAdaptersOfLlama) {
+  const std::string text =
+      "model_name_or_path: NousResearch/Meta-Llama-3-8B\nper_device_train_batch_size: 1\n"
+      "bf16: true\nuse_peft: true\nlora_r: 8\nlora_target_modules: [q_proj, v_proj]\n";
+  struct Held {
+    std::size_t units = 0;
+    double weights = 0;
+    Begun begun;
+  };
+  const auto job = [&](const std::string& lines) {
+    Held held{.begun =
+                  init_scenario({.model = write("lora.yaml", text + lines), .node = "dgx-h100"})};
+    const Scenario scenario = test::scenario_in(held.begun.scenario);
+    const Strategy& strategy = scenario.strategies.front();
+    held.units = strategy.fusion.groups.size();
+    held.weights = measure::memory_of(scenario, strategy).weights;
+    return held;
+  };
+  constexpr double kFrozen = 8030261248.0 / 8, kTrained = 3407872.0 / 8;
+  const Held first = job("fsdp: full_shard auto_wrap\n");
+  EXPECT_EQ(first.units, 32u * (1 + 2 * 2) + 1);
+  EXPECT_NEAR(first.weights, 2 * kFrozen + 4 * kTrained, 1);
+  const Held second = job("fsdp: full_shard auto_wrap\nfsdp_config:\n  fsdp_version: 2\n");
+  EXPECT_EQ(second.units, 1u);
+  EXPECT_NEAR(second.weights, 4 * (kFrozen + kTrained), 1);
+  EXPECT_TRUE(test::any_contains(second.begun.assumed, "passes peft's policy over"));
+  const Held third = job("deepspeed: zero3\n");
+  EXPECT_NEAR(third.weights, 2 * (kFrozen + kTrained), 1);
 }
 
 // DeepSpeed's files that trainers bring, and others by the stage in their names.

@@ -345,9 +345,9 @@ TEST_F(Trainers, ComposersFsdp) {
   std::string adapted = kMpt;
   adapted.replace(adapted.find("no_bias: true"), 13, "peft_config: {peft_type: LORA, r: 8}");
   EXPECT_EQ(read(adapted).adapters["rank"], 8);
-  EXPECT_TRUE(contains(refusal(adapted + "fsdp_config: {}\nparallelism_config: {fsdp: "
-                                         "{sharding_strategy: FULL_SHARD}}\n"),
-                       "adapters"));
+  EXPECT_EQ(read(adapted + "parallelism_config: {fsdp: {sharding_strategy: FULL_SHARD}}\n")
+                .adapters["wrapped"],
+            true);
   EXPECT_TRUE(contains(refusal("global_train_batch_size: 512\ndevice_train_microbatch_size: 2\n"
                                "fsdp: {wrapping_strategy: by_block}\n"),
                        "OLMo"));
