@@ -70,7 +70,8 @@ void take_other_defaults(const std::string& file, Json& all) {
     if (lower(own.word("gradient_checkpointing")) != word) continue;
     all["gradient_checkpointing"] = all["activation_offloading"] = true;
   }
-  const bool factory = has_value(all, "stage") && has_any(all, {"template", "cutoff_len"});
+  const bool factory =
+      has_any(all, {"stage", "finetuning_type"}) && has_any(all, {"template", "cutoff_len"});
   const bool swift = has_any(all, {"tuner_type", "train_type", "sft_type"});
   const bool sharded =
       has_value(all, "base_model") && has_value(all, "fsdp_config") && !has_value(all, "fsdp");
@@ -79,6 +80,9 @@ void take_other_defaults(const std::string& file, Json& all) {
   if (factory || swift) all["gradient_checkpointing"] = again;
   if (factory && !has_value(all, "finetuning_type")) all["finetuning_type"] = "lora";
   if (sharded) all["fsdp"] = true;
+  if (swift && !has_any(all, {"per_device_train_batch_size", "batch_size"})) {
+    all["per_device_train_batch_size"] = 1;
+  }
   if (has_any(all, {"bf16", "fp16"})) return;
   // ms-swift trains in the format that it loads a model in, axolotl in bf16 where there is one.
   if (swift && lower(own.word("torch_dtype", own.word("dtype"))) == "float16") {
@@ -382,7 +386,11 @@ Precision precision_of(const Keys& arguments, const Keys& launch) {
 // run.
 Json content_of(const Json& value, const std::string& key, const std::string& file) {
   if (value.is_object()) return value;
-  if (!value.is_string()) fail(file, key, "expected a file's name or its content");
+  if (!value.is_string()) {
+    fail(file, key,
+         "found " + shorten_text(visible(value.dump()), 60) +
+             ", expected a file's name or its content, {...}");
+  }
   const fs::path name = value.get<std::string>();
   std::error_code error;
   const fs::path folder = fs::path(file).parent_path();

@@ -131,8 +131,9 @@ Json with_adapters(const Json& workload, const Adapters& adapters, const std::st
   }
   Json adapted =
       workload_of(workload.at("name"), workload.value("source", ""), tensors_of(all, true));
+  // FLOPs are those of one sample.
   for (const auto& [key, value] : workload.items()) {
-    if (key != "operators" && key != "tensors") adapted[key] = value;
+    if (key != "operators" && key != "tensors" && key != "batch") adapted[key] = value;
   }
   return adapted;
 }

@@ -455,6 +455,10 @@ TEST_F(HuggingFace, AdaptersOfLlama) {
     InitOptions options{.model = write("lora.yaml", text + lines), .node = "dgx-h100"};
     return test::scenario_in(init_scenario(options).scenario).workload;
   };
+  const auto in_json = [&](const std::string& lines) {
+    return init_scenario({.model = write("lora.yaml", text + lines), .node = "dgx-h100"})
+        .scenario["workload"]["tensors"];
+  };
   const auto trained = [](const Workload& workload) {
     std::int64_t elements = 0;
     for (const Tensor& tensor : workload.tensors) elements += tensor.frozen ? 0 : tensor.elements;
@@ -481,6 +485,16 @@ TEST_F(HuggingFace, AdaptersOfLlama) {
   EXPECT_EQ(frozen(packed), kPlain + (kAll - kPlain) / 4);
   // Frozen products have no gradients of weights: the backward pass takes one forward pass, less
   // the products before the first adapter.
+  const Workload wider =
+      job("lora\nlora_r: 8\nlora_target_modules: [q_proj, v_proj]\n"
+          "sequence_len: 4096\n");
+  EXPECT_NEAR(wider.forward, 4 * few.forward, 1e-9 * wider.forward);
+  // 8.03 billion weights but the embedding's, 2 samples of 1024 tokens.
+  double flops = 0;
+  for (const Json& tensor : in_json("lora\nlora_r: 8\nlora_target_modules: [q_proj, v_proj]\n")) {
+    flops += tensor.value("forward_flops", 0.0);
+  }
+  EXPECT_NEAR(flops, 2.0 * 2 * 1024 * (8030261248 - 128256 * 4096), 0.002 * flops);
   EXPECT_GT(backward_time(few), 0.9 * few.forward);
   EXPECT_LT(backward_time(few), 1.05 * few.forward);
   const std::string none = test::input_error([&] { job("lora\nlora_target_modules: [c_attn]\n"); });
@@ -587,9 +601,24 @@ TEST_F(HuggingFace, OpenRlhfsTuning) {
   EXPECT_EQ(job.workload["operators"]["sequence"], 4096);
   EXPECT_EQ(job.workload["activation_checkpointing"], "full");
   EXPECT_EQ(job.strategy["config"]["zero_optimization"]["stage"], 3);
-  const std::string other =
-      test::input_error([&] { static_cast<void>(read_settings(launch("train_dpo"))); });
-  EXPECT_TRUE(contains(other, "OpenRLHF's train_dpo, which also runs other models")) << other;
+  // From 0.10 on the same flags have sections.
+  const Settings newer =
+      read_settings(program +
+                    "train_sft --model.model_name_or_path Qwen/Qwen2.5-1.5B-Instruct "
+                    "--ds.zero_stage 3 --data.max_len 4096 --train.micro_batch_size 2 "
+                    "--train.batch_size 64 --model.gradient_checkpointing_enable")
+          .value();
+  EXPECT_EQ(newer.model, job.model);
+  EXPECT_EQ(newer.workload, job.workload);
+  EXPECT_EQ(newer.strategy, job.strategy);
+  EXPECT_EQ(newer.global_batch, 64);
+  const auto refused = [&](const std::string& command) {
+    return test::input_error([&] { static_cast<void>(read_settings(command)); });
+  };
+  EXPECT_TRUE(
+      contains(refused(launch("train_dpo")), "OpenRLHF's train_dpo, which also runs other models"));
+  EXPECT_TRUE(contains(refused(launch("train_sft") + " --ring_attn_size 2"),
+                       "cuts of a model over ranks are not modelled"));
 }
 
 // The whole way: a scenario that is read again, of the model and the layers that it names.

@@ -241,6 +241,12 @@ TEST_F(Trainers, LightningByItsStrategies) {
   EXPECT_EQ(in_any_order(job.strategy),
             in_text(R"({"dialect": "pytorch", "config": {"no_sync": true, "bucket_cap_mb": 50,
                        "static_graph": true, "comm_hook": "fp16_compress_hook"}})"));
+  EXPECT_EQ(read(with("{_target_: lightning.pytorch.strategies.DDPStrategy, bucket_cap_mb: 50, "
+                      "static_graph: true, ddp_comm_hook: "
+                      "torch.distributed.algorithms.ddp_comm_hooks.default_hooks."
+                      "fp16_compress_hook}"))
+                .strategy,
+            job.strategy);
   EXPECT_EQ(job.workload["batch"], 16);
   EXPECT_EQ(job.micro_batches, 4);
   EXPECT_EQ(job.ranks, 32);
