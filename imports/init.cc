@@ -803,8 +803,9 @@ void wrap_adapters(const Json& tensors, Json& units) {
 }
 
 // Returns the workload of the settings' adapters, and says what they are.
-Json adapted(const Json& workload, Settings& settings, const std::string& dtype,
+Json adapted(const Json& workload, Settings& settings, const InitOptions& options,
              std::vector<std::string>& assumed) {
+  const std::string& dtype = options.dtype;
   const Json& said = settings.adapters;
   const Json cut = workload.value("parallel", Json::object());
   for (const auto& [degree, ways] : cut.items()) {
@@ -835,8 +836,9 @@ Json adapted(const Json& workload, Settings& settings, const std::string& dtype,
           " parameters trained and sent; the others frozen in " +
           (adapters.bits > 0 ? std::to_string(adapters.bits) + " bits, unpacked at no cost" : kept);
   assumed.push_back(text);
-  assumed.emplace_back(
-      "FLOPs of the weights' products, without attention's own, and no activations in memory");
+  assumed.push_back("FLOPs of the weights' products with " +
+                    std::to_string(options.sequence.value_or(models::kTokens)) +
+                    " tokens a sample, without attention's own, and no activations in memory");
   return job;
 }
 
@@ -855,7 +857,7 @@ Json workload_asked(InitOptions& options, std::optional<Settings>& settings,
   if (settings && (listed || adapters) && options.dtype.empty()) {
     options.dtype = device.bf16 ? "bf16" : "fp16";
   }
-  if (adapters) workload = adapted(workload, *settings, options.dtype, assumed);
+  if (adapters) workload = adapted(workload, *settings, options, assumed);
   if (workload.contains("operators")) {
     choose_sizes(workload, options, assumed);
     choose_dtype(workload["operators"], options, device, settings || cut_job(workload), assumed);

@@ -733,6 +733,9 @@ void name_left_out(const Keys& arguments, const Keys& launch, std::vector<std::s
     assumed.push_back("nothing gained or lost by what is left out: " + left);
   }
   name_unknown(launch.all, "accelerate", "accelerate", assumed);
+  Json plugin = section_of(launch.all, "deepspeed_config");
+  for (const auto& [key, mark] : dialect::key_list("accelerate").keys) plugin.erase(key);
+  name_unknown(plugin, "accelerate.deepspeed_config", "accelerate", assumed);
   const std::string optimizer =
       lower(arguments.word("optim", arguments.word("optimizer", "adamw")));
   const bool adam = optimizer.starts_with("adam") && optimizer.find("bit") == optimizer.npos;
@@ -741,6 +744,13 @@ void name_left_out(const Keys& arguments, const Keys& launch, std::vector<std::s
                       shorten_text(visible(optimizer), 40));
   }
 }
+
+// axolotl's names of accelerate's degrees.
+const std::map<std::string, std::string> kDegreesOfAxolotl{
+    {"tensor_parallel_size", "tp_size"},
+    {"context_parallel_size", "cp_size"},
+    {"sequence_parallel_degree", "cp_size"},
+    {"dp_replicate_size", "dp_replicate_size"}};
 
 // Names a script's own flags that mean another training to a reader of their names: adapters, and
 // cuts of the model.
@@ -758,8 +768,11 @@ void name_own_flags(const Keys& arguments, Settings& settings) {
     const bool whole = value == 1 || value == "1";
     for (const char* cut :
          {"pipe_parallel_size", "pipeline_parallel_size", "pp_size", "pp", "model_parallel_size",
-          "tensor_parallel_size", "tp_size", "tp", "context_parallel_size", "cp_size", "cp"}) {
-      if (name == cut && !whole) cuts += (cuts.empty() ? "" : ", ") + name + " " + value.dump();
+          "tensor_parallel_size", "tp_size", "tp", "context_parallel_size", "cp_size", "cp",
+          "sequence_parallel_size", "sp_size", "ulysses_size"}) {
+      const bool own = has_value(arguments.all, "base_model") && kDegreesOfAxolotl.contains(name);
+      if (name == cut && !whole && !own)
+        cuts += (cuts.empty() ? "" : ", ") + name + " " + value.dump();
     }
   }
   if (!adapters.empty()) {
@@ -922,6 +935,11 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
     }
   }
   if (settings.micro_batches == 0) settings.micro_batches = steps;
+  if (has_any(all, {"tuner_type", "train_type"}) && !all.contains("gradient_accumulation_steps")) {
+    settings.assumed.emplace_back(
+        "one pass a step in place of the passes that ms-swift takes to reach 16 samples a step "
+        "(gradient_accumulation_steps)");
+  }
   if (has_value(all, "per_device_train_batch_size")) {
     settings.workload["batch"] = arguments.size("per_device_train_batch_size", 1);
   } else if (!all.empty() && !settings.workload.contains("batch")) {
@@ -939,8 +957,12 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
   const bool alone = type == "NO" && !launch.on("multi_gpu") && plain;
   settings.ranks = alone ? 1 : launch.size("num_processes", 0);
   settings.nodes = alone ? 1 : launch.size("num_machines", 0);
-  const Json degrees =
+  Json degrees =
       without_prefix(section_of(launch_settings, "parallelism_config"), "parallelism_config_");
+  // axolotl hands these to accelerate.
+  for (const auto& [own, name] : kDegreesOfAxolotl) {
+    if (has_value(all, "base_model") && all.contains(own)) degrees[name] = all[own];
+  }
   read_degrees({degrees, file}, settings);
   take_adapters(arguments.all, arguments.file, settings);
   wrap_adapters(has_value(arguments.all, "base_model"), settings);

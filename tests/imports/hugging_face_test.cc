@@ -36,6 +36,29 @@ class HuggingFace : public testing::Test {
   const test::Scratch folder_;
 };
 
+// axolotl has names of its own for accelerate's degrees; other scripts' cuts are named.
+TEST_F(HuggingFace, DegreesOfAxolotl) {
+  const std::string text =
+      "base_model: NousResearch/Meta-Llama-3-8B\nmicro_batch_size: 1\nbf16: true\n"
+      "fsdp_version: 2\nfsdp_config: {reshard_after_forward: true}\n";
+  const Settings cut = read(
+      "a.yaml", text + "tensor_parallel_size: 2\ncontext_parallel_size: 2\ndp_replicate_size: 2\n");
+  EXPECT_EQ(sorted(cut.workload["parallel"]), parsed(R"({"tensor": 2, "context": 2})"));
+  EXPECT_EQ(sorted(cut.strategy["config"]["mesh"]), parsed("[2, -1]"));
+  EXPECT_FALSE(test::any_contains(cut.assumed, "not cut"));
+  const Settings plugin =
+      read("z.yaml",
+           "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\n"
+           "deepspeed_config: {zero_stage: 3, deepspeed_multinode_launcher: standard, "
+           "zero_hpz_partition_size: 8}\n");
+  EXPECT_TRUE(test::any_contains(plugin.assumed, "nothing of zero_hpz_partition_size"));
+  EXPECT_FALSE(test::any_contains(plugin.assumed, "multinode_launcher"));
+  const Settings own = read("l.yaml",
+                            "model_name_or_path: Qwen/Qwen3-8B\nper_device_train_batch_size: 1\n"
+                            "bf16: true\nsp_size: 4\n");
+  EXPECT_TRUE(test::any_contains(own.assumed, "not cut, though the script has sp_size 4"));
+}
+
 TEST_F(HuggingFace, AcceleratesYamlOfEachKind) {
   const std::string machine = "compute_environment: LOCAL_MACHINE\nnum_processes: 8\n";
   Settings job = read("ddp.yaml", machine + "distributed_type: MULTI_GPU\nmixed_precision: bf16\n");
@@ -231,6 +254,10 @@ TEST_F(HuggingFace, DefaultsOfTheTrainersAround) {
   EXPECT_EQ(tuned.workload["activation_checkpointing"], "full");
   EXPECT_EQ(tuned.workload["operators"]["dtype"], "bf16");
   EXPECT_EQ(read_settings(swift)->adapters["rank"], 8);
+  const std::string few = "swift sft --model Qwen/Qwen2.5-7B --tuner_type lora --bf16 true ";
+  EXPECT_EQ(read_settings(few + "--gradient_accumulation_steps 4")->workload["batch"], 1);
+  EXPECT_TRUE(test::any_contains(read_settings(few + "--per_device_train_batch_size 2")->assumed,
+                                 "to reach 16 samples a step"));
   EXPECT_TRUE(read_settings(swift + "--sft_type full")->adapters.is_null());
 
   const Settings trl = read_settings(
