@@ -791,7 +791,7 @@ std::string pattern_of(const std::string& name, bool to_number) {
 }
 
 // Makes each module that is trained a unit of its own, next to the layers if these are units.
-void wrap_adapters(const Json& tensors, Json& units) {
+void wrap_trained_modules(const Json& tensors, Json& units) {
   std::set<std::string> patterns;
   for (const Json& tensor : tensors) {
     const std::string name = tensor.at("name");
@@ -821,7 +821,7 @@ Json adapted(const Json& workload, Settings& settings, const InitOptions& option
   Json job = models::with_adapters(workload, adapters, kept);
   double trained = 0;
   if (said.value("wrapped", false) && settings.strategy.value("dialect", "") == "fsdp") {
-    wrap_adapters(job["tensors"], settings.strategy["config"]["units"]);
+    wrap_trained_modules(job["tensors"], settings.strategy["config"]["units"]);
   }
   for (const Json& tensor : job["tensors"]) {
     if (tensor.contains("frozen")) continue;
