@@ -29,13 +29,27 @@ struct Checked {
   std::vector<std::string> warnings = {};
 };
 
+std::size_t gradients_of(const Workload& workload) {
+  return static_cast<std::size_t>(std::ranges::count(workload.tensors, false, &Tensor::frozen));
+}
+
+// Returns the number and bytes of frozen parameters, ", 291 frozen parameters, 16 GB"; empty: none.
+std::string frozen_text(const Workload& workload) {
+  Bytes bytes = 0;
+  for (const Tensor& tensor : workload.tensors) bytes += tensor.frozen ? tensor.bytes() : 0;
+  if (bytes == 0) return "";
+  return ", " +
+         reports::plural(workload.tensors.size() - gradients_of(workload), "frozen parameter") +
+         ", " + reports::bytes_text(bytes);
+}
+
 std::string contents(const Checked& checked) {
   const Scenario& scenario = checked.scenario;
   const Workload& workload = scenario.workload;
   const std::size_t strategies = scenario.strategies.size();
   return "  workload  " + workload.name + ": " +
-         reports::plural(workload.tensors.size(), "gradient") + ", " +
-         reports::bytes_text(gradient_bytes(workload)) + ", forward " +
+         reports::plural(gradients_of(workload), "gradient") + ", " +
+         reports::bytes_text(gradient_bytes(workload)) + frozen_text(workload) + ", forward " +
          reports::seconds_text(workload.forward) + ", backward " +
          reports::seconds_text(backward_time(workload)) + "\n  cluster   " + scenario.cluster.name +
          ": " + reports::plural(scenario.cluster.nodes, "node") + " x " +
@@ -73,7 +87,7 @@ Json json_of(const Checked& checked) {
   Json json{{"file", checked.file},
             {"workload",
              {{"name", workload.name},
-              {"gradients", workload.tensors.size()},
+              {"gradients", gradients_of(workload)},
               {"bytes", gradient_bytes(workload)},
               {"forward_s", reports::exact(workload.forward)},
               {"backward_s", reports::exact(backward_time(workload))}}},

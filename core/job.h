@@ -97,6 +97,10 @@ struct Tensor {
   int part = 0;
   bool expert = false;
 
+  // A parameter without a gradient: computed with, gathered if ranks hold shards of it, never
+  // summed or updated.
+  bool frozen = false;
+
   Bytes bytes() const { return elements * size_of(dtype); }
 };
 
@@ -124,7 +128,7 @@ struct Workload {
   // Time before a step's first forward pass to broadcast rank 0's buffers (DDP's
   // broadcast_buffers). LocalSGD averages buffers instead, unless it is a hook of DDP's.
   Seconds buffer_broadcast = 0;
-  std::vector<Tensor> tensors;  // gradients, in backward (ready) order
+  std::vector<Tensor> tensors;  // gradients and frozen parameters, in backward (ready) order
   std::vector<Tensor>
       buffers;  // state without a gradient (batch-norm statistics): LocalSGD averages it too
   // Operators that the layers launch, if known. The times above are those without compute fusion;
@@ -176,6 +180,9 @@ Seconds earlier_passes(const Workload& workload);
 
 // Returns the bytes of all gradients in memory, sparse ones in full.
 Bytes gradient_bytes(const Workload& workload);
+
+// Returns the place of the last gradient: none after it is asked for.
+int last_gradient(const Workload& workload);
 
 // True if a gradient has fewer bits than fp32.
 bool any_narrow(const Workload& workload);

@@ -178,6 +178,9 @@ struct BucketTraits {
   // A bucket also waits for the gradient after its last one, because only a gradient that no
   // longer fits closes it (DeepSpeed).
   bool with_next = false;
+  // Groups with a gradient are summed with room for their frozen parameters, and the backward pass
+  // gathers no group ahead that it does not reach (FSDP1).
+  bool sums_frozen = false;
 
   bool operator==(const BucketTraits&) const = default;
 };

@@ -205,7 +205,9 @@ void choose_tensors(Json& workload, const InitOptions& options, bool autocast,
                              : options.dtype == "fp8" ? "bf16"
                                                       : options.dtype;
     const bool mixed = autocast && kept != "fp32";
-    for (Json& tensor : workload["tensors"]) tensor["dtype"] = mixed ? "fp32" : kept;
+    for (Json& tensor : workload["tensors"]) {
+      if (!tensor.contains("frozen")) tensor["dtype"] = mixed ? "fp32" : kept;
+    }
     if (mixed) workload["product_dtype"] = kept;
   } else {
     assumed.push_back("products, parameters and gradients in " +
@@ -775,16 +777,54 @@ Json strategies_asked(const InitOptions& options, const std::optional<Settings>&
   return strategies_for(device, workload.value("micro_batches", std::int64_t{1}) > 1);
 }
 
+// Returns a parameter's module as a pattern: up to its last part, or to the first number in it.
+std::string pattern_of(const std::string& name, bool to_number) {
+  std::string pattern;
+  for (std::size_t begin = 0, end = 0; (end = name.find('.', begin)) != name.npos;
+       begin = end + 1) {
+    const std::string part = name.substr(begin, end - begin);
+    const bool number = part.find_first_not_of("0123456789") == part.npos;
+    pattern += (begin == 0 ? "" : ".") + (number ? "*" : part);
+    if (number && to_number) return pattern;
+  }
+  return to_number ? "" : pattern;
+}
+
+// Makes each module that is trained a unit of its own, next to the layers if these are units.
+void wrap_trained_modules(const Json& tensors, Json& units) {
+  std::set<std::string> patterns;
+  for (const Json& tensor : tensors) {
+    const std::string name = tensor.at("name");
+    if (units == "layers") patterns.insert(pattern_of(name, true));
+    if (!tensor.contains("frozen")) patterns.insert(pattern_of(name, false));
+  }
+  patterns.erase("");
+  units = patterns;
+}
+
 // Returns the workload of the settings' adapters, and says what they are.
-Json adapted(const Json& workload, const Json& said, const std::string& dtype,
+Json adapted(const Json& workload, Settings& settings, const InitOptions& options,
              std::vector<std::string>& assumed) {
+  const std::string& dtype = options.dtype;
+  const Json& said = settings.adapters;
+  const Json cut = workload.value("parallel", Json::object());
+  for (const auto& [degree, ways] : cut.items()) {
+    if (!ways.is_number() || ways <= 1) continue;
+    throw InputError("adapters: of a model that is cut (" + degree + " " + ways.dump() +
+                     ") are not modelled yet: give each rank's parameters by --tensors");
+  }
   const models::Adapters adapters{
       said.at("rank").get<std::int64_t>(), said.at("targets").get<std::vector<std::string>>(),
       said.at("trained").get<std::vector<std::string>>(), said.at("bits").get<int>()};
-  const std::string kept = dtype == "fp8" ? "bf16" : dtype == "tf32" ? "fp32" : dtype;
+  const bool full = dtype == "tf32" || said.value("kept_full", false);
+  const std::string kept = full ? "fp32" : dtype == "fp8" ? "bf16" : dtype;
   Json job = models::with_adapters(workload, adapters, kept);
   double trained = 0;
+  if (said.value("wrapped", false) && settings.strategy.value("dialect", "") == "fsdp") {
+    wrap_trained_modules(job["tensors"], settings.strategy["config"]["units"]);
+  }
   for (const Json& tensor : job["tensors"]) {
+    if (tensor.contains("frozen")) continue;
     double elements = 1;
     for (const Json& extent : tensor["shape"]) elements *= extent.get<double>();
     trained += elements;
@@ -796,8 +836,9 @@ Json adapted(const Json& workload, const Json& said, const std::string& dtype,
           " parameters trained and sent; the others frozen in " +
           (adapters.bits > 0 ? std::to_string(adapters.bits) + " bits, unpacked at no cost" : kept);
   assumed.push_back(text);
-  assumed.emplace_back(
-      "FLOPs of the weights' products, without attention's own, and no activations in memory");
+  assumed.push_back("FLOPs of the weights' products with " +
+                    std::to_string(options.sequence.value_or(models::kTokens)) +
+                    " tokens a sample, without attention's own, and no activations in memory");
   return job;
 }
 
@@ -816,7 +857,7 @@ Json workload_asked(InitOptions& options, std::optional<Settings>& settings,
   if (settings && (listed || adapters) && options.dtype.empty()) {
     options.dtype = device.bf16 ? "bf16" : "fp16";
   }
-  if (adapters) workload = adapted(workload, settings->adapters, options.dtype, assumed);
+  if (adapters) workload = adapted(workload, *settings, options, assumed);
   if (workload.contains("operators")) {
     choose_sizes(workload, options, assumed);
     choose_dtype(workload["operators"], options, device, settings || cut_job(workload), assumed);

@@ -76,7 +76,8 @@ class Found {
   NcclHints::Cpu cpu = NcclHints::Cpu::kOther;
   const char* by_nvlink = "NCCL's topology file: NVLink joins all GPUs";
   const char* by_pcie = "NCCL's topology file: PCIe joins the GPUs";
-  int capability = 0;  // 90 of an H100; 0: unknown, as in files of virtual machines
+  bool through_processor = false;  // PCIe joins some GPUs by a processor's bridges
+  int capability = 0;              // 90 of an H100; 0: unknown, as in files of virtual machines
 
   Found() = default;
   explicit Found(const Json& system) {
@@ -134,7 +135,11 @@ class Found {
       const BytesPerSecond own = rate_of_slot(element);
       slot = slot > 0 && own > 0 ? std::min(slot, own) : std::max(slot, own);
     }
-    const bool display = pci && is_gpu_class(attribute(element, "class"));
+    const std::string kind = attribute(element, "class");
+    const auto is_gpu = [](const Json& part) { return part["tag"] == "gpu"; };
+    // Files written by hand may leave the class out.
+    const bool display =
+        pci && (kind.empty() ? std::ranges::any_of(element["inside"], is_gpu) : is_gpu_class(kind));
     if (display) gpus.push_back({attribute(element, "busid"), {}, slot});
     for (const Json& part : element["inside"]) {
       if (part["tag"] == "gpu" && display) {
@@ -240,6 +245,7 @@ Found matrix_in(const std::string& text, int capability) {
     int all = 0;
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const std::string& cell = cells[i + 1];
+      found.through_processor |= cell == "PHB" || cell == "NODE" || cell == "SYS";
       if (!cell.starts_with("NV")) continue;
       const int count = static_cast<int>(std::min(leading_number(cell.substr(2)), 64.0));
       if (count > 0) gpu.links[columns[i]] = count;
@@ -348,7 +354,11 @@ Found found_in(const std::string& file, const std::string& text, const std::stri
   found.by_nvlink =
       log ? "NCCL's log: NVLink joins all GPUs" : "nvidia-smi topo -m: NVLink joins all GPUs";
   found.by_pcie =
-      log ? "NCCL's log: PCIe joins the GPUs" : "nvidia-smi topo -m: PCIe joins the GPUs";
+      log ? "NCCL's log: PCIe joins the GPUs"
+      : found.through_processor
+          ? "nvidia-smi topo -m: PCIe joins the GPUs through processors (PHB, NODE, SYS), "
+            "guessed as fast as a slot, which a copy in the host's memory is not"
+          : "nvidia-smi topo -m: PCIe joins the GPUs";
   return found;
 }
 

@@ -69,8 +69,15 @@ bool any_narrow(const Workload& workload) {
 }
 
 Bytes gradient_bytes(const Workload& workload) {
-  return std::accumulate(workload.tensors.begin(), workload.tensors.end(), Bytes{0},
-                         [](Bytes sum, const Tensor& tensor) { return sum + tensor.bytes(); });
+  return std::accumulate(
+      workload.tensors.begin(), workload.tensors.end(), Bytes{0},
+      [](Bytes sum, const Tensor& tensor) { return sum + (tensor.frozen ? 0 : tensor.bytes()); });
+}
+
+int last_gradient(const Workload& workload) {
+  const auto last =
+      std::ranges::find(workload.tensors.rbegin(), workload.tensors.rend(), false, &Tensor::frozen);
+  return static_cast<int>(workload.tensors.rend() - last) - 1;
 }
 
 double traffic(const OperatorList& list, const Operator& op) {

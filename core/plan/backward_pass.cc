@@ -50,7 +50,11 @@ std::vector<OpId> BackwardPass::run() {
 }
 
 OpId BackwardPass::accumulate() {
-  pass_to(static_cast<int>(workload_.tensors.size()) - 1, {});
+  int last = -1;
+  for (std::size_t b = 0; b < communication_.gradients.size(); ++b) {
+    last = std::max(last, bucket(begin_ + b).ready);
+  }
+  pass_to(last, {});
   return segment_;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <queue>
@@ -259,6 +261,42 @@ void add_by_rule(const Workload& workload, const Cluster& cluster, const Strateg
   }
 }
 
+// Returns the tensors that sums have room for, in backward order: gradients, and perhaps the frozen
+// parameters of their groups.
+std::vector<int> summed_tensors(const Workload& workload, const Strategy& strategy) {
+  std::vector<int> summed;
+  const auto trained = [&](int t) { return !workload.tensors.at(index(t)).frozen; };
+  for (int t = 0; t < static_cast<int>(workload.tensors.size()); ++t) {
+    if (trained(t)) summed.push_back(t);
+  }
+  if (!strategy.traits.buckets.sums_frozen) return summed;
+  for (const auto& group : strategy.fusion.groups) {
+    if (std::ranges::none_of(group, trained)) continue;
+    std::ranges::copy_if(group, std::back_inserter(summed), std::not_fn(trained));
+  }
+  std::ranges::sort(summed);
+  return summed;
+}
+
+// Makes buckets of listed groups wait until the backward pass, which ends at `last`, has passed the
+// groups' frozen parameters too.
+void wait_for_frozen(const Workload& workload, const Fusion& fusion, int last,
+                     std::vector<Bucket>& buckets) {
+  if (std::ranges::none_of(workload.tensors, &Tensor::frozen)) return;
+  std::unordered_map<int, int> passed;  // by gradient: the last frozen parameter of its group
+  for (const auto& group : fusion.groups) {
+    int frozen = -1;
+    for (const int t : group) {
+      if (workload.tensors.at(index(t)).frozen) frozen = std::max(frozen, t);
+    }
+    for (const int t : group) passed.emplace(t, std::min(frozen, last));
+  }
+  for (Bucket& bucket : buckets) {
+    const auto found = passed.find(bucket.tensors.front());
+    if (found != passed.end()) bucket.ready = std::max(bucket.ready, found->second);
+  }
+}
+
 }  // namespace
 
 GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluster,
@@ -266,9 +304,10 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
   // Sparse gradients, and those of a sparse codec, cannot be joined with others.
   const compress::Codec* codec = codec_at(strategy.compression, point.step);
   const auto tensors = pointers(workload.tensors);
+  const auto summed = summed_tensors(workload, strategy);
   std::vector<Bucket> alone;
   std::vector<int> candidates;
-  for (int i = 0; i < static_cast<int>(tensors.size()); ++i) {
+  for (const int i : summed) {
     const Tensor& tensor = *tensors[index(i)];
     const bool selected = codec != nullptr && codec->sparse &&
                           codec->applies(tensor, strategy.compression.min_elements);
@@ -294,7 +333,8 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
     const Fusion& fusion = strategy.fusion;
     const BucketTraits& traits = strategy.traits.buckets;
     add_by_rule(workload, cluster, strategy, codec, std::move(candidates), buckets);
-    const int last = static_cast<int>(tensors.size()) - 1;
+    const int last = summed.empty() ? -1 : summed.back();
+    if (fusion.rule == Fusion::Rule::kGroups) wait_for_frozen(workload, fusion, last, buckets);
     for (auto& bucket : buckets) {
       if (traits.with_next) bucket.ready = std::min(bucket.ready + 1, last);
       bucket.ready = arrives_with(bucket.ready, strategy, last);
@@ -335,16 +375,21 @@ std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, con
   const auto total = static_cast<double>(gradient_bytes(workload));
   std::vector<std::vector<Bucket>> parts;
   double passed = 0;
-  int next = parameters - 1;  // this tensor and those before it, in backward order, remain
+  std::vector<int> trained;
+  for (int i = 0; i < parameters; ++i) {
+    if (!tensors[index(i)]->frozen) trained.push_back(i);
+  }
+  int next = static_cast<int>(trained.size()) - 1;  // this one and those before it remain
   for (int part = 1; part <= fragments; ++part) {
     std::vector<int> candidates;
     const int kept = fragments - part;  // one for each later part
     for (; next >= kept; --next) {
-      const auto bytes = static_cast<double>(tensors[index(next)]->bytes());
+      const int tensor = trained[index(next)];
+      const auto bytes = static_cast<double>(tensors[index(tensor)]->bytes());
       // A tensor belongs to the part that holds its middle.
       const bool behind = passed + bytes / 2 > total * part / fragments;
       if (kept > 0 && behind && !candidates.empty()) break;
-      candidates.push_back(next);
+      candidates.push_back(tensor);
       passed += bytes;
     }
     for (auto i = parameters; kept == 0 && i < static_cast<int>(tensors.size()); ++i) {

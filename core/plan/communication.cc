@@ -11,6 +11,7 @@
 #include "core/job/parallel.h"
 #include "core/plan/buckets.h"
 #include "core/plan/fetch_trace.h"
+#include "core/plan/fusion.h"
 #include "core/plan/route.h"
 
 namespace syncline::plan {
@@ -76,6 +77,15 @@ void split(Communication& communication, const Workload& workload, const Cluster
   }
 }
 
+// Takes away the gathers for the backward pass of parameters that it does not reach.
+void drop_unreached(Communication& communication) {
+  int last = -1;
+  for (const BucketExchange& sum : communication.gradients) last = std::max(last, sum.bucket.ready);
+  for (BucketExchange& exchange : communication.parameters) {
+    if (exchange.needed > last) exchange.regather.clear();
+  }
+}
+
 // Adds parameters in their own buckets; those of the first groups stay gathered. Buckets that go in
 // turn are needed when the earliest of them and of the later ones is.
 void gather_apart(Communication& communication, const Workload& workload, const Cluster& cluster,
@@ -90,8 +100,8 @@ void gather_apart(Communication& communication, const Workload& workload, const 
     if (again) exchange.regather = gather_of(bucket, workload, cluster, strategy, true);
   }
   if (!strategy.traits.buckets.in_turn) return;
-  int needed = std::numeric_limits<int>::max();
   auto& parameters = communication.parameters;
+  int needed = std::numeric_limits<int>::max();
   for (auto exchange = parameters.rbegin(); exchange != parameters.rend(); ++exchange) {
     exchange->needed = needed = std::min(needed, exchange->needed);
   }
@@ -99,8 +109,32 @@ void gather_apart(Communication& communication, const Workload& workload, const 
   const auto first = std::ranges::find_if(
       parameters, [](const BucketExchange& exchange) { return !exchange.regather.empty(); });
   if (parameters.end() - first < 2) return;
+  std::vector<int> trained = first->bucket.tensors;
+  std::erase_if(trained, [&](int t) { return workload.tensors[index(t)].frozen; });
   const auto& last = communication.gradients.back().bucket.tensors;
-  if (std::ranges::is_permutation(first->bucket.tensors, last)) first->needed = 0;
+  if (std::ranges::is_permutation(trained, last)) first->needed = 0;
+}
+
+// Returns the strategy with buckets of its own for parameters, if they would be gathered as their
+// gradients were scattered and some are frozen: the groups that gradients would make with them. The
+// last group stays gathered.
+Strategy with_gathers(const Workload& workload, const Strategy& strategy) {
+  if (!holds_shards(strategy) || !strategy.gather_groups.empty() || strategy.traits.fetches.any() ||
+      std::ranges::none_of(workload.tensors, &Tensor::frozen)) {
+    return strategy;
+  }
+  Strategy with = strategy;
+  std::vector<const Tensor*> tensors;
+  std::vector<int> dense;
+  for (const Tensor& tensor : workload.tensors) {
+    if (!tensor.sparse) dense.push_back(static_cast<int>(tensors.size()));
+    tensors.push_back(&tensor);
+  }
+  with.gather_groups = fuse(tensors, dense, strategy.fusion);
+  if (!strategy.regather) return with;
+  std::rotate(with.gather_groups.begin(), with.gather_groups.end() - 1, with.gather_groups.end());
+  with.traits.kept_groups = 1;
+  return with;
 }
 
 // Owns the parameters that the passes gather, and how.
@@ -112,12 +146,13 @@ class Fetched {
     communication.fetching = true;
   }
 
-  // Adds the passes' gathers. A second copy exists once a step has gathered the parameters; those
-  // with one travel separately.
+  // Adds the passes' gathers. A second copy exists once a step has gathered the parameters, of
+  // frozen ones from the first step of the training on; those with one travel separately.
   void add() {
     const bool second = strategy_.traits.regather_group > 0;
     const bool later = strategy_.each_micro_batch && workload_.micro_batches > 1;
-    std::vector<char> gathered(workload_.tensors.size(), 0);
+    std::vector<char> gathered;
+    for (const Tensor& tensor : workload_.tensors) gathered.push_back(tensor.frozen ? 1 : 0);
     for (const FetchGroup& group : fetch_trace(workload_, strategy_).groups) {
       std::vector<int> copied, fresh;
       for (const int t : group.tensors) {
@@ -189,7 +224,8 @@ OuterTraffic traffic_of(const Outer& outer) {
 }  // namespace
 
 Communication communication_of(const Workload& workload, const Cluster& cluster,
-                               const Strategy& strategy, const TrainingPoint& point) {
+                               const Strategy& given, const TrainingPoint& point) {
+  const Strategy strategy = with_gathers(workload, given);
   Communication communication = without_exchanges(workload, cluster, strategy);
   GradientBuckets gradients = gradient_buckets(workload, cluster, strategy, point);
   communication.gradients.reserve(gradients.buckets.size());
@@ -205,6 +241,7 @@ Communication communication_of(const Workload& workload, const Cluster& cluster,
     if (shards_update(strategy)) {
       communication.shards = holders;
       gather_apart(communication, workload, cluster, strategy);
+      if (strategy.traits.buckets.sums_frozen) drop_unreached(communication);
       if (strategy.traits.fetches.any()) Fetched(communication, workload, cluster, strategy).add();
     }
     split(communication, workload, cluster, strategy,

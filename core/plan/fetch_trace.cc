@@ -41,6 +41,8 @@ class Walk {
     auto layers = forward_layers(workload);
     pass(layers, false);
     std::ranges::reverse(layers);
+    const int last = last_gradient(workload);
+    std::erase_if(layers, [&](const ForwardLayer& layer) { return layer.first > last; });
     pass(layers, true);
   }
 

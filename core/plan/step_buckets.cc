@@ -1,5 +1,6 @@
 #include "core/plan/step_buckets.h"
 
+#include <numeric>
 #include <utility>
 
 #include "core/base/index.h"
@@ -57,6 +58,11 @@ std::vector<std::size_t> StepBuckets::updating(std::size_t b) const {
     const auto& own = updating_[index(tensor)];
     list.insert(list.end(), own.begin(), own.end());
   }
+  // Frozen parameters are gathered for the next pass, which begins once all others are updated.
+  if (list.empty()) {
+    list.resize(gradients());
+    std::iota(list.begin(), list.end(), std::size_t{0});
+  }
   keep_each_once(list);
   return list;
 }
@@ -65,6 +71,7 @@ double StepBuckets::share_of_update(std::size_t b) const {
   double bytes = 0;
   for (const int t : bucket(b).tensors) {
     const Tensor& tensor = workload_.tensors[index(t)];
+    if (tensor.frozen) continue;
     const bool part = bucket(b).tensors.size() == 1;
     bytes += static_cast<double>(size_of(tensor.dtype)) *
              static_cast<double>(part ? bucket(b).elements : tensor.elements);

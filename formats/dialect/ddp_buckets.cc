@@ -30,6 +30,7 @@ Buckets assign_by_size(const std::vector<Tensor>& tensors, const std::vector<int
   Buckets closed;
   for (std::size_t place = 0; place < order.size(); ++place) {
     const Tensor& tensor = tensors[static_cast<std::size_t>(order[place])];
+    if (tensor.frozen) continue;
     if (tensor.sparse) {
       closed.push_back({static_cast<int>(place)});
       continue;
@@ -121,7 +122,7 @@ Buckets buckets_by_elements(const std::vector<Tensor>& tensors, const ElementRul
   };
   const auto add = [&](const std::vector<int>& parameter) {
     const Tensor& first = tensors[static_cast<std::size_t>(parameter.front())];
-    if (first.sparse) return;
+    if (first.sparse || first.frozen) return;
     std::int64_t elements = 0;
     for (const int t : parameter) elements += tensors[static_cast<std::size_t>(t)].elements;
     Open& bucket = buffers[{rule.one_format ? DType::kFp32 : first.dtype,

@@ -339,6 +339,7 @@ std::vector<Place> places_of(const Workload& workload, int ranks) {
   std::map<DType, std::int64_t> ends;
   for (const int t : registered_order(workload.tensors)) {
     const Tensor& tensor = workload.tensors[static_cast<std::size_t>(t)];
+    if (tensor.frozen) continue;
     places[static_cast<std::size_t>(t)].begin = ends[tensor.dtype];
     ends[tensor.dtype] += tensor.elements;
   }
@@ -356,6 +357,7 @@ std::vector<BucketTraits::Cuts> cuts_of(const Zero& zero, const Workload& worklo
   const auto places = places_of(workload, ranks);
   for (std::size_t t = 0; t < places.size(); ++t) {
     const std::int64_t elements = workload.tensors[t].elements;
+    if (workload.tensors[t].frozen) continue;
     const auto [begin, partition] = places[t];
     std::vector<std::int64_t> at;
     std::int64_t part = 0;

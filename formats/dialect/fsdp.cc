@@ -214,9 +214,21 @@ void keep_units(std::vector<Unit> units, Strategy& strategy) {
 }
 
 // Checks that units are of one format, and parameters have a dimension: torch shards a unit as one.
+// FSDP1 without use_orig_params (`aligned`) trains all of a unit, or nothing.
 void check_units(Reader& config, const std::vector<std::vector<int>>& units, std::int64_t version,
-                 const Workload& workload) {
+                 bool aligned, const Workload& workload) {
   for (const auto& unit : units) {
+    const auto frozen = [&](int t) { return workload.tensors[static_cast<std::size_t>(t)].frozen; };
+    const auto first_frozen = std::ranges::find_if(unit, frozen);
+    const bool mixed = first_frozen != unit.end() && !std::ranges::all_of(unit, frozen);
+    if (version == 1 && !aligned && mixed) {
+      config.fail("units",
+                  "a unit has gradients and " +
+                      workload.tensors[static_cast<std::size_t>(*first_frozen)].name +
+                      ", which is frozen; torch refuses that (Must flatten tensors with "
+                      "uniform `requires_grad` when `use_orig_params=False`): wrap what is "
+                      "trained apart, or set use_orig_params");
+    }
     const Tensor& first = workload.tensors[static_cast<std::size_t>(unit.front())];
     for (const int t : unit) {
       const Tensor& tensor = workload.tensors[static_cast<std::size_t>(t)];
@@ -560,7 +572,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     const auto [first, last] = std::ranges::minmax(unit.tensors);
     return unit.last > last || (again && unit.first < first);
   });
-  check_units(config, strategy.fusion.groups, version, workload);
+  check_units(config, strategy.fusion.groups, version, aligned, workload);
+  strategy.traits.buckets.sums_frozen =
+      version == 1 && std::ranges::any_of(workload.tensors, &Tensor::frozen);
   finish_keys(config, key_list(version == 1 ? "fsdp1" : "fsdp2"), reading.notes);
 
   // torch's stages make the sums by hand once the last micro-batch is through.

@@ -269,12 +269,15 @@ Parts documented_groups(const Context& context, const std::vector<const Tensor*>
   return groups;
 }
 
-// Converts places in parameter order, first layer first, to tensors, in backward order.
-Parts in_backward_order(Parts groups, std::size_t count) {
-  const int last = static_cast<int>(count) - 1;
+// Converts places among the parameters, first layer first, to tensors, in backward order.
+Parts in_backward_order(Parts groups, const std::vector<const Tensor*>& parameters,
+                        const Workload& workload) {
   for (auto& group : groups) {
     std::reverse(group.begin(), group.end());
-    for (int& index : group) index = last - index;
+    for (int& place : group) {
+      place =
+          static_cast<int>(parameters[static_cast<std::size_t>(place)] - workload.tensors.data());
+    }
   }
   return groups;
 }
@@ -283,7 +286,7 @@ Parts in_backward_order(Parts groups, std::size_t count) {
 // gradients are scattered, the others' all-reduced. The graph of a step ends with its update; the
 // next one gathers each layer's parameters before its forward pass.
 void shard(const Context& context, const std::vector<const Tensor*>& parameters, const Ids& ids,
-           int ranks, Reading& reading) {
+           const Workload& workload, int ranks, Reading& reading) {
   std::vector<int> shared;
   std::vector<int> whole;
   for (int i = 0; i < static_cast<int>(parameters.size()); ++i) {
@@ -300,8 +303,8 @@ void shard(const Context& context, const std::vector<const Tensor*>& parameters,
       (whole.size() == 1 ? "is" : "are") + " all-reduced");
   const auto groups = [&](const std::vector<int>& chosen,
                           const std::optional<std::int64_t>& megabytes) {
-    return in_backward_order(groups_among(context, parameters, ids, chosen, megabytes),
-                             parameters.size());
+    return in_backward_order(groups_among(context, parameters, ids, chosen, megabytes), parameters,
+                             workload);
   };
   Strategy& strategy = reading.strategy;
   strategy.fusion.groups = groups(shared, context.scatter_megabytes);
@@ -319,7 +322,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   // Parameters come first layer first; the workload's gradients in backward order.
   std::vector<const Tensor*> parameters;
   for (auto it = workload.tensors.rbegin(); it != workload.tensors.rend(); ++it) {
-    parameters.push_back(&*it);
+    if (!it->frozen) parameters.push_back(&*it);
   }
   Context context = read_context(config, reading.notes);
   const Ids ids = read_ids(config, parameters, context);
@@ -327,7 +330,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   Strategy& strategy = reading.strategy;
   strategy.fusion.rule = Fusion::Rule::kGroups;
   if (context.sharded && cluster.ranks() > 1) {
-    shard(context, parameters, ids, cluster.ranks(), reading);
+    shard(context, parameters, ids, workload, cluster.ranks(), reading);
     return reading;
   }
   const bool casts = !as_documents && !context.front_end() && any_narrow(workload);
@@ -341,7 +344,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   } else {
     groups = reducer_groups(context, parameters, ids, reading.notes);
   }
-  strategy.fusion.groups = in_backward_order(std::move(groups), parameters.size());
+  strategy.fusion.groups = in_backward_order(std::move(groups), parameters, workload);
   return reading;
 }
 

@@ -71,7 +71,7 @@ Fusion raw_fusion(const Settings& settings, const Workload& workload) {
   std::map<DType, std::size_t> open;  // index of a format's open group
   for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
     const Tensor& tensor = workload.tensors[t];
-    if (tensor.sparse) continue;
+    if (tensor.sparse || tensor.frozen) continue;
     auto [at, fresh] = open.try_emplace(tensor.dtype, fusion.groups.size());
     const auto count = fresh ? 0 : static_cast<std::int64_t>(fusion.groups[at->second].size());
     if (fresh || count == settings.fuse_grad_size_in_num) {
@@ -247,7 +247,7 @@ Strategy::Update update_of(const ComputeFusion& fusion, const Workload& workload
   }
   const Tensor* first = nullptr;
   for (const auto& tensor : workload.tensors) {
-    if (tensor.sparse) continue;
+    if (tensor.sparse || tensor.frozen) continue;
     if (first == nullptr) first = &tensor;
     if (tensor.dtype == first->dtype) continue;
     notes.push_back("fuse_all_optimizer_ops fuses nothing: the gradients are of several dtypes");

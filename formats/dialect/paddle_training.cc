@@ -91,9 +91,9 @@ LocalSgd read_local_sgd(Reader configs, bool adaptive) {
 void note_dgc(const Workload& workload, const Compression& dgc, std::vector<std::string>& notes) {
   const auto sent =
       std::count_if(workload.tensors.begin(), workload.tensors.end(), [&](const Tensor& tensor) {
-        return compress::find_codec("dgc")->applies(tensor, dgc.min_elements);
+        return !tensor.frozen && compress::find_codec("dgc")->applies(tensor, dgc.min_elements);
       });
-  const auto all = static_cast<std::ptrdiff_t>(workload.tensors.size());
+  const auto all = std::ranges::count(workload.tensors, false, &Tensor::frozen);
   notes.push_back(
       "dgc switches fuse_all_reduce_ops off for the whole program: " + std::to_string(sent) +
       " gradients are compressed, " + std::to_string(all - sent) +

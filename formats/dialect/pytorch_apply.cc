@@ -193,6 +193,11 @@ std::string apply_refusal(const Strategy& strategy, const Workload& workload,
   }
   for (const Tensor& tensor : workload.tensors) {
     if (tensor.sparse) return "the gradient of " + tensor.name + " is sparse";
+    if (tensor.frozen) {
+      return tensor.name +
+             " is frozen, and the hook knows gradients alone: take frozen parameters " +
+             "out of workload.tensors";
+    }
   }
   if (strategy.compression.codec == "dgc" && dgc_lacks_momentum(workload)) {
     return "DGC corrects the momentum of SGD, and the job trains by Adam";

@@ -117,7 +117,7 @@ std::vector<std::int64_t> pieces_of(const Workload& workload, Bytes first, Bytes
   };
   const std::size_t count = workload.tensors.size();
   for (std::size_t t = 0; t < count; ++t) {
-    size += workload.tensors[t].bytes();
+    size += workload.tensors[t].frozen ? 0 : workload.tensors[t].bytes();
     const bool last = t + 1 == count;
     const bool full = size >= (ends.empty() ? first : cap) && !last && layer(t) != layer(t + 1);
     if (!full && !last) continue;

@@ -18,9 +18,9 @@ constexpr Bytes kCombined = 30 * kMiB;  // of XLA's pass that combines all-reduc
 // Throws if fragments are more than parameters, as both frameworks do.
 void check_fragments(const Reader& config, const char* key, int fragments,
                      const Workload& workload) {
-  if (fragments <= static_cast<int>(workload.tensors.size())) return;
-  config.fail(key,
-              "the workload has only " + std::to_string(workload.tensors.size()) + " parameters");
+  const auto trained = std::ranges::count(workload.tensors, false, &Tensor::frozen);
+  if (fragments <= trained) return;
+  config.fail(key, "the workload has only " + std::to_string(trained) + " parameters to average");
 }
 
 void check_divides(const Reader& config, const char* key, std::int64_t count,

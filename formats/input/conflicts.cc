@@ -157,7 +157,8 @@ std::vector<Range> ranges_of_averaging(const Strategy& strategy, const Workload&
                                        int ranks) {
   const LocalSgd& local = strategy.local_sgd;
   if (!local.enabled) return {};
-  const auto tensors = static_cast<std::int64_t>(workload.tensors.size());
+  const auto tensors =
+      static_cast<std::int64_t>(std::ranges::count(workload.tensors, false, &Tensor::frozen));
   const auto blocks = static_cast<std::int64_t>(local.periods.size());
   const std::int64_t steps =
       std::accumulate(local.periods.begin(), local.periods.end(), std::int64_t{0});

@@ -163,7 +163,11 @@ std::vector<Knob<BucketTraits>> padding_knobs() {
            "Default 1."),
       knob("with_next", &BucketTraits::with_next, yes_or_no(),
            "Whether a bucket goes only once the gradient after its last one is ready too, as it "
-           "is found full when that one no longer fits (DeepSpeed). Default false.")};
+           "is found full when that one no longer fits (DeepSpeed). Default false."),
+      knob("sums_frozen", &BucketTraits::sums_frozen, yes_or_no(),
+           "Whether listed groups with a gradient are summed with room for their frozen "
+           "parameters, and the backward pass gathers no group early that it does not reach "
+           "(FSDP1). Default false.")};
 }
 
 // Makes knobs of a strategy from knobs of its framework's buckets.

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "catalogue/architectures/architecture.h"
 #include "catalogue/hardware/device.h"
 #include "core/base/error.h"
+#include "core/base/index.h"
 #include "core/operators/evaluate.h"
 #include "core/plan/fusion.h"
 #include "formats/dialect/ddp_buckets.h"
@@ -79,6 +81,17 @@ void set_products(Reader& reader, const Workload& workload, std::vector<TensorWo
   }
 }
 
+// Throws for times of the backward pass after the last gradient: no pass goes there.
+void require_no_tail(Reader& reader, const Workload& workload,
+                     const std::vector<TensorWork>& work) {
+  for (std::size_t t = index(last_gradient(workload) + 1); t < work.size(); ++t) {
+    if (workload.tensors[t].backward == 0 && work[t].backward_flops == 0) continue;
+    reader.fail("tensors", workload.tensors[t].name +
+                               " is frozen and after the last gradient, where nothing goes "
+                               "backward: leave out its backward_us and backward_flops");
+  }
+}
+
 // Sets the backward waits by the most direct of three sources: measured waits, a total divided by
 // FLOPs (or elements), or FLOPs / the device's rate.
 void evaluate_backward(Reader& reader, Workload& workload, const std::vector<TensorWork>& work,
@@ -109,12 +122,17 @@ void evaluate_backward(Reader& reader, Workload& workload, const std::vector<Ten
     }
     return;
   }
-  double elements = 0;
-  for (const auto& tensor : workload.tensors) elements += static_cast<double>(tensor.elements);
+  // Without FLOPs, by elements, those of frozen parameters half: their gradients are not made.
+  const auto weight = [&](std::size_t i) {
+    if (flops > 0) return work[i].backward_flops;
+    if (std::cmp_greater(i, last_gradient(workload))) return 0.0;
+    const Tensor& tensor = workload.tensors[i];
+    return static_cast<double>(tensor.elements) / (tensor.frozen ? 2 : 1);
+  };
+  double all = 0;
+  for (std::size_t i = 0; i < work.size(); ++i) all += weight(i);
   for (std::size_t i = 0; i < work.size(); ++i) {
-    auto& tensor = workload.tensors[i];
-    tensor.backward = total * (flops > 0 ? work[i].backward_flops / flops
-                                         : static_cast<double>(tensor.elements) / elements);
+    workload.tensors[i].backward = total * (weight(i) / all);
   }
 }
 
@@ -184,7 +202,10 @@ void read_tensor(Reader& item, DType dtype, Workload& workload, std::vector<Tens
   }
   tensor.part = static_cast<int>(item.integer_or("part", 0, 0, kMaxPlaces));
   tensor.expert = item.boolean_or("expert", false);
+  tensor.frozen = item.boolean_or("frozen", false);
   if (item.has("sparse_rows")) {
+    if (tensor.frozen)
+      item.fail("sparse_rows", "is of a gradient, and a frozen parameter has none");
     tensor.sparse = true;
     const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
     tensor.sparse_rows = item.integer("sparse_rows", 0, rows);
@@ -202,6 +223,25 @@ void read_tensor(Reader& item, DType dtype, Workload& workload, std::vector<Tens
   item.finish();
   workload.tensors.push_back(std::move(tensor));
   work.push_back(flops);
+}
+
+// Reads the tensors. Returns their work, and the number of those with times of copies.
+std::vector<TensorWork> read_tensors(Reader& reader, DType dtype, Workload& workload,
+                                     std::size_t& copied) {
+  std::vector<TensorWork> work;
+  for (auto& item : reader.objects("tensors")) {
+    const std::size_t before = workload.tensors.size();
+    item.attempt([&] { read_tensor(item, dtype, workload, work, copied); });
+    if (workload.tensors.size() > before) continue;
+    // Messages name tensors by their places, so a wrong tensor keeps its place.
+    workload.tensors.emplace_back().elements = 1;
+    work.emplace_back();
+  }
+  if (workload.tensors.size() > kMaxTensors) reader.fail("tensors", "more than 1000000 tensors");
+  if (workload.parallel.pipeline > 1 && std::ranges::any_of(workload.tensors, &Tensor::frozen)) {
+    reader.fail("tensors", "frozen parameters in a pipeline are not modelled yet: leave them out");
+  }
+  return work;
 }
 
 // Names a workload after its architecture if it still has the name of another one.
@@ -225,9 +265,9 @@ void repeat_forward(Workload& workload) {
   if (workload.recompute != Workload::Recompute::kFull) return;
   const double again = workload.parallel.whole_job() ? 1 : kStopsEarly;
   const std::vector<Seconds> forward = forward_times(workload);
-  for (std::size_t t = 0; t < forward.size(); ++t) {
-    Tensor& tensor = workload.tensors[t];
-    if (plan::recomputes_layer(workload, tensor)) tensor.backward += again * forward[t];
+  for (int t = 0; t <= last_gradient(workload); ++t) {
+    Tensor& tensor = workload.tensors[index(t)];
+    if (plan::recomputes_layer(workload, tensor)) tensor.backward += again * forward[index(t)];
   }
 }
 
@@ -304,24 +344,17 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
   workload.update = reader.number_or("update_ms", 0, {0, kLongestMilliseconds}) * kMillisecond;
   const bool has_tensors = reader.has("tensors");
   if (!reader.has("operators")) reader.require("tensors");
-  std::vector<TensorWork> work;
   std::size_t copied = 0;
-  for (auto& item : reader.objects("tensors")) {
-    const std::size_t before = workload.tensors.size();
-    item.attempt([&] { read_tensor(item, dtype, workload, work, copied); });
-    if (workload.tensors.size() > before) continue;
-    // Messages name tensors by their places, so a wrong tensor keeps its place.
-    workload.tensors.emplace_back().elements = 1;
-    work.emplace_back();
-  }
-  if (workload.tensors.size() > kMaxTensors) reader.fail("tensors", "more than 1000000 tensors");
+  std::vector<TensorWork> work = read_tensors(reader, dtype, workload, copied);
   read_copies(reader, workload, copied);
   const auto parts = std::ranges::count_if(workload.tensors, &Tensor::part);
   const auto placed = std::count_if(workload.tensors.begin(), workload.tensors.end(),
                                     [](const Tensor& tensor) { return tensor.registered >= 0; });
   require_all(reader, "registered", static_cast<std::size_t>(placed), workload.tensors.size());
-  if (workload.tensors.empty() && (has_tensors || !reader.has("operators"))) {
-    reader.fail("tensors", "empty, expected at least one gradient");
+  const bool none = std::ranges::all_of(workload.tensors, &Tensor::frozen);
+  if (none && (has_tensors || !reader.has("operators"))) {
+    reader.fail("tensors", workload.tensors.empty() ? "empty, expected at least one gradient"
+                                                    : "all are frozen, expected one gradient");
   }
   for (auto& item : reader.objects("buffers")) {
     workload.buffers.push_back(read_shape(item, dtype));
@@ -334,6 +367,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
   }
   work.resize(workload.tensors.size());
   set_products(reader, workload, work);
+  require_no_tail(reader, workload, work);
   evaluate_backward(reader, workload, work, device);
   evaluate_forward(reader, workload, work, device);
   if (!workload.operators->empty()) {

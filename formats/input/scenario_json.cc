@@ -72,6 +72,7 @@ Json tensors_json(const Workload& workload, int digits) {
     if (tensor.registered >= 0) json["registered"] = tensor.registered;
     if (workload.parallel.parts() > 1) json["part"] = tensor.part;
     if (tensor.expert) json["expert"] = true;
+    if (tensor.frozen) json["frozen"] = true;
     if (tensor.sparse) json["sparse_rows"] = tensor.sparse_rows;
     json["backward_us"] = micro(tensor.backward, digits);
     if (parts) json["forward_us"] = micro(tensor.forward, digits);

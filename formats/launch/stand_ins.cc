@@ -434,6 +434,7 @@ std::map<std::string, std::string> heeded(const std::string& environment) {
                                                "RANK=",
                                                "LOCAL_RANK=",
                                                "NNODES=",
+                                               "NPROC_PER_NODE=",
                                                "SLURM_NNODES=",
                                                "SLURM_NTASKS",
                                                "SLURM_NPROCS=",

@@ -281,15 +281,20 @@ std::int64_t processes_of(const Command& command) {
   if (command.program == "horovodrun") {
     return count_in(word_behind(words, {"-np", "--num-proc"}));
   }
+  const auto in_environment = [&](const char* name, std::int64_t other) {
+    const auto variable = launch.environment.find(name);
+    return variable == launch.environment.end() ? other : count_in(variable->second);
+  };
+  if (command.program == "swift" || command.program == "llamafactory-cli") {
+    return std::min(in_environment("NPROC_PER_NODE", 0) * in_environment("NNODES", 1), kMaxRanks);
+  }
   if (!command.program.starts_with("python")) return 0;
   if (around.starts_with("mpi")) {
     return count_in(word_behind(launch.around, {"-np", "-n", "--np"}));
   }
   if (around != "srun") return 0;
   const std::int64_t tasks = count_in(word_behind(launch.around, {"--ntasks", "-n"}));
-  const auto variable = launch.environment.find("SLURM_NTASKS");
-  if (tasks > 0 || variable == launch.environment.end()) return tasks;
-  return count_in(variable->second);
+  return tasks > 0 ? tasks : in_environment("SLURM_NTASKS", 0);
 }
 
 // Returns the machines that a launch names; 0: none.

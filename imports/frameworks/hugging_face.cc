@@ -8,7 +8,6 @@
 #include <optional>
 #include <string_view>
 
-#include "catalogue/architectures/architecture.h"
 #include "core/base/error.h"
 #include "formats/dialect/framework_keys.h"
 #include "formats/json/text.h"
@@ -70,7 +69,8 @@ void take_other_defaults(const std::string& file, Json& all) {
     if (lower(own.word("gradient_checkpointing")) != word) continue;
     all["gradient_checkpointing"] = all["activation_offloading"] = true;
   }
-  const bool factory = has_value(all, "stage") && has_any(all, {"template", "cutoff_len"});
+  const bool factory =
+      has_any(all, {"stage", "finetuning_type"}) && has_any(all, {"template", "cutoff_len"});
   const bool swift = has_any(all, {"tuner_type", "train_type", "sft_type"});
   const bool sharded =
       has_value(all, "base_model") && has_value(all, "fsdp_config") && !has_value(all, "fsdp");
@@ -79,6 +79,9 @@ void take_other_defaults(const std::string& file, Json& all) {
   if (factory || swift) all["gradient_checkpointing"] = again;
   if (factory && !has_value(all, "finetuning_type")) all["finetuning_type"] = "lora";
   if (sharded) all["fsdp"] = true;
+  if (swift && !has_any(all, {"per_device_train_batch_size", "batch_size"})) {
+    all["per_device_train_batch_size"] = 1;
+  }
   if (has_any(all, {"bf16", "fp16"})) return;
   // ms-swift trains in the format that it loads a model in, axolotl in bf16 where there is one.
   if (swift && lower(own.word("torch_dtype", own.word("dtype"))) == "float16") {
@@ -116,217 +119,6 @@ Json renamed(const Json& arguments, const std::string& file) {
   }
   return all;
 }
-
-// Returns the words of a list, or of a text with commas or blanks between them.
-std::vector<std::string> words_in(const Json& value) {
-  std::vector<std::string> words;
-  if (value.is_array()) {
-    for (const Json& one : value) {
-      if (one.is_string()) words.push_back(one.get<std::string>());
-    }
-    return words;
-  }
-  std::string word;
-  for (const char letter : value.is_string() ? value.get<std::string>() + " " : "") {
-    if (letter != ' ' && letter != ',') {
-      word += letter;
-    } else if (!word.empty()) {
-      words.push_back(std::exchange(word, {}));
-    }
-  }
-  return words;
-}
-
-// Returns the first of some keys that has a value; null: none has.
-Json first_of(const Json& all, std::initializer_list<const char*> keys) {
-  for (const char* key : keys) {
-    if (has_value(all, key)) return all[key];
-  }
-  return nullptr;
-}
-
-// Returns the bits of a quantised model's weights; 0: it is none.
-int bits_of(const Keys& arguments) {
-  if (arguments.on("load_in_4bit")) return 4;
-  if (arguments.on("load_in_8bit")) return 8;
-  const std::int64_t bits = arguments.size("quantization_bit", arguments.size("quant_bits", 16));
-  return bits == 4 || bits == 8 ? static_cast<int>(bits) : 0;
-}
-
-// Returns the modules that adapters are at; empty: all products. LLaMA-Factory and ms-swift take
-// all by default, peft queries and values of most models.
-std::vector<std::string> targets_of(const Keys& arguments, bool all_by_default,
-                                    std::vector<std::string>& assumed) {
-  const Json given =
-      first_of(arguments.all, {"lora_target_modules", "lora_target", "target_modules"});
-  const std::vector<std::string> words = words_in(given);
-  if (arguments.on("lora_target_linear")) return {};
-  if (words.empty()) {
-    if (all_by_default) return {};
-    assumed.emplace_back("adapters at q_proj and v_proj, as peft has them by default");
-    return {"q_proj", "v_proj"};
-  }
-  for (const std::string& word : words) {
-    if (word == "all" || word == "all-linear" || word == "all_linear") return {};
-    if (word.find_first_of("*|()\\[^$") != word.npos) {
-      fail(arguments.file, "lora_target_modules",
-           "found the pattern '" + shorten_text(visible(word), 60) +
-               "', expected the modules' names, such as q_proj");
-    }
-  }
-  return words;
-}
-
-// Returns the key that trains a part of the model in another way than LoRA at whole modules; empty:
-// there is none. Parameters by their names are axolotl's, ms-swift's and LLaMA-Factory's.
-std::string part_of_model(const Json& all, bool lora, bool whole) {
-  constexpr std::array kParts{"unfrozen_parameters",
-                              "freeze_parameters",
-                              "freeze_parameters_ratio",
-                              "freeze_parameters_regex",
-                              "trainable_parameters",
-                              "train_mm_proj_only",
-                              "use_badam"};
-  constexpr std::array kOfAdapters{"use_dora",
-                                   "peft_use_dora",
-                                   "lora_use_dora",
-                                   "layers_to_transform",
-                                   "peft_layers_to_transform",
-                                   "lora_layers_to_transform",
-                                   "lora_on_cpu"};
-  const auto on = [&](const char* key) {
-    return has_value(all, key) && all[key] != false && all[key] != "false" && all[key] != 0;
-  };
-  for (const char* key : kParts) {
-    if (on(key)) return key;
-  }
-  if (!lora) return whole ? "" : "finetuning_type";
-  for (const char* key : kOfAdapters) {
-    if (on(key)) return key;
-  }
-  return "";
-}
-
-}  // namespace
-
-void take_adapters(const Json& all, const std::string& file, Settings& settings) {
-  const Keys arguments{all, file};
-  const std::string kind = lower(arguments.word("finetuning_type"));
-  const bool peft = arguments.on("use_peft") || arguments.on("use_lora");
-  const bool lora = kind == "lora" || kind == "qlora" || (peft && kind.empty());
-  const bool whole = kind.empty() || kind == "full";
-  const int bits = bits_of(arguments);
-  const std::string key = part_of_model(all, lora, whole);
-  if (!key.empty()) {
-    fail(arguments.file, key,
-         "trains a part of the model in a way that is not modelled, as LoRA at whole modules is: "
-         "give the model's parameters by --tensors in place of these settings");
-  }
-  if (lora) {
-    const bool factory = has_any(all, {"stage", "template"});
-    const bool swift = has_any(all, {"tuner_type", "train_type", "sft_type"});
-    const bool axolotl = has_value(all, "base_model");
-    const std::int64_t usual = factory || swift || axolotl ? 8 : 16;  // 16: trl 1.16
-    const Json given = first_of(all, {"lora_rank", "lora_r"});
-    const std::int64_t rank = arguments.size("lora_rank", arguments.size("lora_r", usual));
-    if (given.is_null()) {
-      settings.assumed.push_back("adapters of rank " + std::to_string(rank) +
-                                 ", as these settings do not say it (lora_r)");
-    }
-    settings.adapters = {
-        {"rank", rank},
-        {"targets", targets_of(arguments, factory || swift, settings.assumed)},
-        {"trained",
-         words_in(first_of(all, {"lora_modules_to_save", "modules_to_save", "additional_target"}))},
-        {"bits", bits}};
-    const Json& config = section_of(settings.strategy, "config");
-    const Json& zero = section_of(config, "zero_optimization");
-    if (settings.strategy.value("dialect", "") == "fsdp" || zero.value("stage", 0) == 3) {
-      fail(arguments.file, "adapters",
-           "under FSDP or ZeRO stage 3, which also shard and gather what is frozen, are not "
-           "modelled: DDP and stages 1 and 2 are");
-    }
-  } else if (bits > 0) {
-    fail(arguments.file, "quantization",
-         "trains a quantised model, but not by adapters: give the model's parameters by --tensors "
-         "in place of these settings");
-  }
-}
-
-namespace {
-
-// Returns a model's name as its maker writes it, then without its kind of tuning and its version,
-// all of it in letters and digits.
-std::vector<std::string> names_of(const std::string& path) {
-  std::string name = lower(path.substr(path.rfind('/') + 1));
-  // ModelScope's folders have three underscores for a point.
-  for (auto at = name.find("___"); at != name.npos; at = name.find("___")) name.replace(at, 3, ".");
-  if (name.starts_with("meta-")) name.erase(0, 5);
-  std::vector<std::string> names{models::plain_name(name)};
-  const std::size_t version = name.rfind("-v");
-  const bool versioned =
-      version != name.npos && version + 2 < name.size() && std::isdigit(name[version + 2]) != 0;
-  const std::string ending = versioned ? name.substr(version) : "";
-  if (versioned) name.resize(version);
-  for (const char* end :
-       {"-2407", "-2507", "-hf", "-instruct", "-chat", "-base", "-it", "-uncased"}) {
-    if (!name.ends_with(end)) continue;
-    name.resize(name.size() - std::string_view(end).size());
-    if (versioned) names.push_back(models::plain_name(name + ending));
-    names.push_back(models::plain_name(name));
-  }
-  names.push_back(models::plain_name(name));
-  return names;
-}
-
-// Models of the same sizes as a row of another name.
-constexpr std::array<std::pair<const char*, const char*>, 21> kSameSizes{
-    {{"llama318b", "llama38b"},
-     {"llama3170b", "llama370b"},
-     {"llama3370b", "llama370b"},
-     {"deepseekr1distillllama8b", "llama38b"},
-     {"deepseekr1distillllama70b", "llama370b"},
-     {"deepseekr1distillqwen14b", "qwen2514b"},
-     {"deepseekr1distillqwen32b", "qwen2532b"},
-     {"llama7b", "llama27b"},
-     {"qwen257b", "qwen27b"},
-     {"qwen25math7b", "qwen27b"},
-     {"qwen25coder7b", "qwen27b"},
-     {"qwen25math15b", "qwen2515b"},
-     {"qwen25coder05b", "qwen2505b"},
-     {"qwen25coder15b", "qwen2515b"},
-     {"qwen25coder3b", "qwen253b"},
-     {"qwen25coder14b", "qwen2514b"},
-     {"qwen25coder32b", "qwen2532b"},
-     {"gpt2", "gpt2small"},
-     {"mistralnemo", "mistralnemo12b"},
-     {"vicuna7b", "llama27b"},
-     {"vicuna13b", "llama213b"}}};
-
-}  // namespace
-
-void take_model_named(const std::string& name, Settings& settings) {
-  for (std::string plain : names_of(name)) {
-    for (const auto& [other, same] : kSameSizes) {
-      if (plain == other) plain = same;
-    }
-    if (const std::string* known = models::find_named(plain); known != nullptr) {
-      settings.model = *known;
-      return;
-    }
-    for (const operators::Architecture& row : operators::architectures()) {
-      if (row.shaped || models::plain_name(row.name) != plain) continue;
-      settings.workload["operators"]["architecture"] = row.name;
-      settings.workload["name"] = row.name;
-      settings.workload["source"] = "generated: " + std::string(row.summary);
-      return;
-    }
-  }
-  settings.no_model = "'" + shorten_text(visible(name), 80) +
-                      "', the model of these settings, is no architecture that is known by name";
-}
-
-namespace {
 
 void read_model(const Keys& arguments, Settings& settings) {
   const std::string name = arguments.word("model_name_or_path");
@@ -372,7 +164,11 @@ Precision precision_of(const Keys& arguments, const Keys& launch) {
 // run.
 Json content_of(const Json& value, const std::string& key, const std::string& file) {
   if (value.is_object()) return value;
-  if (!value.is_string()) fail(file, key, "expected a file's name or its content");
+  if (!value.is_string()) {
+    fail(file, key,
+         "found " + shorten_text(visible(value.dump()), 60) +
+             ", expected a file's name or its content, {...}");
+  }
   const fs::path name = value.get<std::string>();
   std::error_code error;
   const fs::path folder = fs::path(file).parent_path();
@@ -715,6 +511,9 @@ void name_left_out(const Keys& arguments, const Keys& launch, std::vector<std::s
     assumed.push_back("nothing gained or lost by what is left out: " + left);
   }
   name_unknown(launch.all, "accelerate", "accelerate", assumed);
+  Json plugin = section_of(launch.all, "deepspeed_config");
+  for (const auto& [key, mark] : dialect::key_list("accelerate").keys) plugin.erase(key);
+  name_unknown(plugin, "accelerate.deepspeed_config", "accelerate", assumed);
   const std::string optimizer =
       lower(arguments.word("optim", arguments.word("optimizer", "adamw")));
   const bool adam = optimizer.starts_with("adam") && optimizer.find("bit") == optimizer.npos;
@@ -722,6 +521,23 @@ void name_left_out(const Keys& arguments, const Keys& launch, std::vector<std::s
     assumed.push_back("Adam's states and update in place of optim " +
                       shorten_text(visible(optimizer), 40));
   }
+}
+
+// axolotl's names of accelerate's degrees.
+const std::map<std::string, std::string> kDegreesOfAxolotl{
+    {"tensor_parallel_size", "tp_size"},
+    {"context_parallel_size", "cp_size"},
+    {"sequence_parallel_degree", "cp_size"},
+    {"dp_replicate_size", "dp_replicate_size"}};
+
+// Returns the degrees of accelerate's settings, and of axolotl's, which are handed to it.
+Json degrees_of(const Json& all, const Json& launch_settings) {
+  Json degrees =
+      without_prefix(section_of(launch_settings, "parallelism_config"), "parallelism_config_");
+  for (const auto& [own, name] : kDegreesOfAxolotl) {
+    if (has_value(all, "base_model") && all.contains(own)) degrees[name] = all[own];
+  }
+  return degrees;
 }
 
 // Names a script's own flags that mean another training to a reader of their names: adapters, and
@@ -740,8 +556,11 @@ void name_own_flags(const Keys& arguments, Settings& settings) {
     const bool whole = value == 1 || value == "1";
     for (const char* cut :
          {"pipe_parallel_size", "pipeline_parallel_size", "pp_size", "pp", "model_parallel_size",
-          "tensor_parallel_size", "tp_size", "tp", "context_parallel_size", "cp_size", "cp"}) {
-      if (name == cut && !whole) cuts += (cuts.empty() ? "" : ", ") + name + " " + value.dump();
+          "tensor_parallel_size", "tp_size", "tp", "context_parallel_size", "cp_size", "cp",
+          "sequence_parallel_size", "sp_size", "ulysses_size"}) {
+      const bool own = has_value(arguments.all, "base_model") && kDegreesOfAxolotl.contains(name);
+      if (name == cut && !whole && !own)
+        cuts += (cuts.empty() ? "" : ", ") + name + " " + value.dump();
     }
   }
   if (!adapters.empty()) {
@@ -904,6 +723,11 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
     }
   }
   if (settings.micro_batches == 0) settings.micro_batches = steps;
+  if (has_any(all, {"tuner_type", "train_type"}) && !all.contains("gradient_accumulation_steps")) {
+    settings.assumed.emplace_back(
+        "one pass a step in place of the passes that ms-swift takes to reach 16 samples a step "
+        "(gradient_accumulation_steps)");
+  }
   if (has_value(all, "per_device_train_batch_size")) {
     settings.workload["batch"] = arguments.size("per_device_train_batch_size", 1);
   } else if (!all.empty() && !settings.workload.contains("batch")) {
@@ -921,10 +745,9 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
   const bool alone = type == "NO" && !launch.on("multi_gpu") && plain;
   settings.ranks = alone ? 1 : launch.size("num_processes", 0);
   settings.nodes = alone ? 1 : launch.size("num_machines", 0);
-  const Json degrees =
-      without_prefix(section_of(launch_settings, "parallelism_config"), "parallelism_config_");
-  read_degrees({degrees, file}, settings);
+  read_degrees({degrees_of(all, launch_settings), file}, settings);
   take_adapters(arguments.all, arguments.file, settings);
+  wrap_adapters(has_value(arguments.all, "base_model"), settings);
   name_own_flags(arguments, settings);
   name_left_out(arguments, launch, settings.assumed);
   read_model(arguments, settings);

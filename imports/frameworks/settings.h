@@ -153,9 +153,10 @@ bool is_trainer(const Json& json);
 // Reads TrainingArguments together with accelerate's settings; either may be an empty object.
 Settings of_hugging_face(const Json& arguments, const Json& launch, const std::string& file);
 // Reads LoRA (use_peft or use_lora, lora_r, target_modules, ...): its gradients alone travel.
-// Throws InputError for other ways to train a part of a model, and for adapters under sharded
-// parameters.
+// Throws InputError for other ways to train a part of a model.
 void take_adapters(const Json& arguments, const std::string& file, Settings& settings);
+// Sets FSDP's units of a model with adapters as the Trainer, or axolotl, asks for them.
+void wrap_adapters(bool axolotl, Settings& settings);
 // Sets the model by a name such as "meta-llama/Llama-3.1-8B", if it is known.
 void take_model_named(const std::string& name, Settings& settings);
 // Returns the flags of accelerate's launch as its YAML has them.

@@ -60,11 +60,16 @@ LightningStrategy strategy_in(const Json& trainer, const std::string& file) {
   const Json strategy = trainer.value("strategy", Json());
   if (strategy.is_null()) return {};
   if (strategy.is_string()) return {short_name(strategy.get<std::string>()), Json::object()};
-  if (!strategy.is_object() || !strategy.contains("class_path") ||
-      !strategy["class_path"].is_string()) {
-    fail(file, "trainer.strategy", "expected a name, or class_path with init_args");
+  // Hydra's projects write _target_, and its arguments next to it.
+  const bool hydra = strategy.is_object() && strategy.contains("_target_");
+  const char* key = hydra ? "_target_" : "class_path";
+  if (!strategy.is_object() || !strategy.contains(key) || !strategy[key].is_string()) {
+    fail(file, "trainer.strategy",
+         "expected a name, class_path with init_args, or _target_ with its arguments");
   }
-  return {short_name(strategy["class_path"].get<std::string>()), section_of(strategy, "init_args")};
+  Json arguments = hydra ? strategy : section_of(strategy, "init_args");
+  arguments.erase("_target_");
+  return {short_name(strategy[key].get<std::string>()), std::move(arguments)};
 }
 
 // Names arguments that no reader evaluates; those that Lightning hands to torch are in torch's
@@ -408,6 +413,11 @@ Settings of_composer(const Json& yaml, const std::string& file) {
   }
   take_composer_model(section_of(all, "model"), settings, file);
   take_composer_adapters(all, settings, file);
+  // Modules of adapters are wrapped (llm-foundry, prepare_hf_model_for_fsdp); from_pretrained gives
+  // fp32.
+  if (settings.adapters.is_object()) {
+    settings.adapters.update({{"wrapped", true}, {"kept_full", settings.autocast}});
+  }
   return settings;
 }
 
@@ -455,12 +465,51 @@ std::optional<Settings> of_image_script(const TrainingCommand& training) {
   return settings;
 }
 
-// Takes the defaults of openrlhf/cli/train_sft.py (0.8), and DeepSpeed's own sizes.
+// Returns OpenRLHF's flags by their names up to 0.8; later ones have a section: ds.zero_stage.
+Json openrlhf_flags(const Json& flags) {
+  Json all = with_underscores(flags);
+  constexpr std::array<std::pair<const char*, const char*>, 15> kNames{
+      {{"model.model_name_or_path", "pretrain"},
+       {"model.gradient_checkpointing_enable", "gradient_checkpointing"},
+       {"data.max_len", "max_len"},
+       {"train.batch_size", "train_batch_size"},
+       {"train.micro_batch_size", "micro_train_batch_size"},
+       {"ds.zero_stage", "zero_stage"},
+       {"ds.param_dtype", "param_dtype"},
+       {"ds.zpg", "zpg"},
+       {"ds.adam_offload", "adam_offload"},
+       {"ds.overlap_comm", "overlap_comm"},
+       {"ds.packing_samples", "packing_samples"},
+       {"ds.load_in_4bit", "load_in_4bit"},
+       {"ds.lora.rank", "lora_rank"},
+       {"ds.lora.target_modules", "target_modules"},
+       {"ds.ring_attn_size", "ring_attn_size"}}};
+  bool sections = false;
+  for (const auto& [name, older] : kNames) {
+    if (!has_value(all, name)) continue;
+    sections = true;
+    all[older] = all[name];
+  }
+  if (sections && !has_value(all, "param_dtype")) all["param_dtype"] = "bf16";
+  return all;
+}
+
+// Takes the defaults of openrlhf/cli/train_sft.py (0.8 and 0.10), and DeepSpeed's own sizes.
 Json arguments_of_openrlhf(const TrainingCommand& training) {
   if (training.script.find("openrlhf.cli.train_sft") == std::string::npos) return nullptr;
-  const Json all = with_underscores(training.flags);
+  const Json all = openrlhf_flags(training.flags);
   const std::string file = "the launch";
   const Keys keys{all, file};
+  for (const char* key : {"ring_attn_size", "ds_tensor_parallel_size", "ds.tensor_parallel_size"}) {
+    if (keys.size(key, 1) == 1) continue;
+    fail(file, key,
+         "OpenRLHF's cuts of a model over ranks are not modelled yet: write workload.parallel in a "
+         "scenario");
+  }
+  for (const auto& [key, value] : all.items()) {
+    if (!key.starts_with("fsdp.")) continue;
+    fail(file, key, "is no flag of OpenRLHF's own, which trains by DeepSpeed: --fsdp says FSDP");
+  }
   Json zero{{"stage", all.value("zero_stage", Json()) == 0 ? 0 : keys.size("zero_stage", 2)}};
   if (keys.on("overlap_comm")) zero["overlap_comm"] = true;
   if (keys.on("adam_offload")) zero["offload_optimizer"] = {{"device", "cpu"}};
@@ -480,6 +529,7 @@ Json arguments_of_openrlhf(const TrainingCommand& training) {
     arguments.update({{"use_lora", true},
                       {"lora_rank", all["lora_rank"]},
                       {"target_modules", all.value("target_modules", Json("all-linear"))}});
+    if (keys.on("load_in_4bit")) arguments["load_in_4bit"] = true;
   }
   return arguments;
 }

@@ -95,7 +95,6 @@ Json with_adapters(const Json& workload, const Adapters& adapters, const std::st
   expect_modules(adapters.targets, products);
   expect_modules(adapters.trained, modules);
   Parameters all;
-  Json frozen = Json::array();
   for (Parameter each : model) {
     if (each.name.find("vision") != std::string::npos) {
       throw InputError("adapters: of a model that also reads images are not modelled");
@@ -109,19 +108,18 @@ Json with_adapters(const Json& workload, const Adapters& adapters, const std::st
       throw InputError("adapters: of experts (" + name +
                        ") are not modelled: name the targets among the others");
     }
+    const std::vector<std::int64_t> own = each.shape;
     each.trained = is_in(adapters.trained, name.substr(name.rfind('.') + 1));
-    all.push_back(each);
     if (!each.trained) {
       // Quantised products take fewer bytes than the format has.
       constexpr std::int64_t kBits = 16;
-      Json shape = each.shape;
       const bool fewer = adapters.bits > 0 && !module.empty() && !head;
-      if (fewer) shape = {static_cast<std::int64_t>(each.elements) * adapters.bits / kBits};
-      frozen.push_back(
-          {{"name", each.name}, {"shape", std::move(shape)}, {"dtype", fewer ? "bf16" : dtype}});
+      if (fewer) each.shape = {static_cast<std::int64_t>(each.elements) * adapters.bits / kBits};
+      each.dtype = fewer ? "bf16" : dtype;
     }
+    all.push_back(each);
     if (!target) continue;
-    const std::int64_t out = each.shape[0], in = each.shape[1];
+    const std::int64_t out = own[0], in = own[1];
     for (const auto& [part, shape] : {std::pair{".lora_A.weight", std::vector{adapters.rank, in}},
                                       {".lora_B.weight", std::vector{out, adapters.rank}}}) {
       const auto elements = static_cast<double>(shape[0] * shape[1]);
@@ -133,9 +131,9 @@ Json with_adapters(const Json& workload, const Adapters& adapters, const std::st
   }
   Json adapted =
       workload_of(workload.at("name"), workload.value("source", ""), tensors_of(all, true));
-  adapted["buffers"] = std::move(frozen);
+  // FLOPs are those of one sample.
   for (const auto& [key, value] : workload.items()) {
-    if (key != "operators" && key != "tensors" && key != "buffers") adapted[key] = value;
+    if (key != "operators" && key != "tensors" && key != "batch") adapted[key] = value;
   }
   return adapted;
 }

@@ -87,8 +87,8 @@ struct Adapters {
   std::vector<std::string> trained{};  // modules that are trained in full, such as "lm_head"
   int bits = 0;                        // of the frozen products' weights; 0: not quantised
 };
-// Returns the workload of these adapters of a model's workload: their gradients, and frozen
-// parameters of format `dtype` as state. Throws InputError if a target is none of the model's.
+// Returns the workload of these adapters of a model's workload: their gradients, next to frozen
+// parameters of format `dtype`, with the FLOPs of one sample. Throws InputError if a target is none of the model's.
 Json with_adapters(const Json& workload, const Adapters& adapters, const std::string& dtype);
 
 }  // namespace syncline::job::models

@@ -64,26 +64,17 @@ bool guess_products(Parameters& parameters, std::vector<std::string>& warnings) 
 Json tensors_of(const Parameters& parameters, bool flops) {
   const auto first = std::ranges::find_if(parameters, &Parameter::trained);
   Json tensors = Json::array();
-  double forward = 0, backward = 0;
   for (std::size_t i = parameters.size(); i-- > 0;) {
     const Parameter& each = parameters[i];
     const double product = 2 * each.multiplied * static_cast<double>(kTokens);
-    forward += product;
-    if (!each.trained) {
-      if (i > static_cast<std::size_t>(first - parameters.begin())) backward += product;
-      continue;
-    }
+    const bool reached = i >= static_cast<std::size_t>(first - parameters.begin());
     Json tensor = {{"name", each.name}, {"shape", each.shape}, {"dtype", each.dtype}};
+    if (!each.trained) tensor["frozen"] = true;
     if (flops) {
-      tensor["forward_flops"] = forward;
-      tensor["backward_flops"] = backward + 2 * product;
+      tensor["forward_flops"] = product;
+      tensor["backward_flops"] = !reached ? 0 : each.trained ? 2 * product : product;
     }
-    forward = backward = 0;
     tensors.push_back(std::move(tensor));
-  }
-  if (flops && !tensors.empty()) {
-    Json& last = tensors.back()["forward_flops"];
-    last = last.get<double>() + forward;
   }
   return tensors;
 }

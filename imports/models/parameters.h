@@ -38,10 +38,9 @@ bool guess_products(Parameters& parameters, std::vector<std::string>& warnings);
 // Returns the number of elements of a shape; nullopt: more than a tensor may have.
 std::optional<std::int64_t> elements_of(const std::vector<std::int64_t>& shape);
 
-// Returns the gradients in backward order with the FLOPs of kTokens tokens, given the parameters in
-// the order of use. FLOPs of untrained parameters count with the gradient that is complete next.
-// These are the forward ones and, if an earlier parameter is trained, those of their inputs'
-// gradients.
+// Returns the parameters in backward order with the FLOPs of kTokens tokens, given them in the
+// order of use. Those of frozen ones are the forward ones and, if an earlier parameter is trained,
+// those of their inputs' gradients.
 Json tensors_of(const Parameters& parameters, bool flops);
 
 // Returns a workload of those tensors.

@@ -184,26 +184,23 @@ bool recognises_list(const Head& head) {
   return false;
 }
 
-// Adds parameters that are not trained to the workload's state without a gradient.
-void add_frozen(const Parameters& parameters, Observed& observed) {
+// Gives integers, which are weights that were quantised to a byte or less each, the format and the
+// number of elements with as many bytes. Says what is frozen.
+void take_frozen(Parameters& parameters, Observed& observed) {
   std::ptrdiff_t frozen = 0, integers = 0;
-  for (const Parameter& each : parameters) {
+  for (Parameter& each : parameters) {
     if (each.trained) continue;
     ++frozen;
-    if (each.dtype.empty()) {
-      ++integers;
-      continue;
-    }
-    (*observed.workload)["buffers"].push_back(
-        {{"name", each.name}, {"shape", each.shape}, {"dtype", each.dtype}});
+    if (!each.dtype.empty()) continue;
+    ++integers;
+    each.dtype = "bf16";
+    each.shape = {(static_cast<std::int64_t>(each.elements) + 1) / 2};
   }
   if (frozen == 0) return;
   std::string said = std::to_string(std::ssize(parameters) - frozen) + " parameters are trained, " +
-                     std::to_string(frozen) +
-                     " frozen: computed, not sent, and whole on each rank, also if FSDP or ZeRO "
-                     "stage 3 shards them";
+                     std::to_string(frozen) + " frozen: computed, never summed";
   if (integers > 0) {
-    said += "; " + std::to_string(integers) + " of them are integers, left out of the memory";
+    said += "; " + std::to_string(integers) + " of them are integers, a byte each";
   }
   observed.warnings.push_back(std::move(said));
 }
@@ -223,9 +220,9 @@ Observed read_list(const std::vector<std::string>& files) {
   Parameters parameters =
       kept(file, json ? from_json(file, text) : from_lines(file, text, observed.warnings));
   const bool flops = guess_products(parameters, observed.warnings);
+  take_frozen(parameters, observed);
   observed.workload =
       workload_of(observed.name, "a list of its parameters", tensors_of(parameters, flops));
-  add_frozen(parameters, observed);
   return observed;
 }
 

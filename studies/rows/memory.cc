@@ -34,8 +34,10 @@ using Groups = std::vector<std::vector<int>>;
 
 constexpr double kFull = 4;  // bytes of an fp32 value
 
-// Returns the bytes of a gradient's sum; a sparse one has the touched rows.
+// Returns the bytes of a gradient's sum; a sparse one has the touched rows, and a frozen parameter
+// none, unless FSDP1 sums its unit as one.
 double gradient_of(const Tensor& tensor, const Strategy& strategy) {
+  if (tensor.frozen && !strategy.traits.buckets.sums_frozen) return 0;
   auto values = static_cast<double>(tensor.elements);
   if (tensor.sparse && !tensor.shape.empty()) {
     values *= static_cast<double>(tensor.sparse_rows) / static_cast<double>(tensor.shape.front());
@@ -47,6 +49,7 @@ double weights_of(const Tensor& tensor) { return static_cast<double>(tensor.byte
 
 // Returns the bytes of the states, and of an fp32 copy of narrower weights.
 double optimizer_of(const Tensor& tensor, double weights, const Workload& workload) {
+  if (tensor.frozen) return 0;
   const auto elements = static_cast<double>(tensor.elements);
   const double copy = weights < kFull * elements ? kFull : 0;
   const double size = std::max(kFull, static_cast<double>(size_of(tensor.dtype)));
@@ -86,8 +89,10 @@ class Accounts {
     const Parallel& parallel = workload.parallel;
     for (const Tensor& tensor : workload.tensors) {
       const auto size = static_cast<double>(size_of(tensor.dtype));
-      narrowest_ = std::min(narrowest_, size);
-      widest_ = std::max(widest_, size);
+      if (!tensor.frozen) {
+        narrowest_ = std::min(narrowest_, size);
+        widest_ = std::max(widest_, size);
+      }
       const bool own = !parallel.whole_job() ||
                        (tensor.part % parallel.pipeline == stage && tensor.expert == expert);
       own_.push_back(own ? 1 : 0);
@@ -132,7 +137,7 @@ class Accounts {
   // Returns the bytes of the last outer step's parameters and of its momentum.
   double outer_of(const Tensor& tensor) const {
     const Outer& outer = strategy_.local_sgd.outer;
-    if (ranks_ == 1 || !outer.any()) return 0;
+    if (ranks_ == 1 || !outer.any() || tensor.frozen) return 0;
     const bool momentum = outer.optimizer == Outer::Optimizer::kNesterov;
     return (momentum ? 2 : 1) * kFull * static_cast<double>(tensor.elements);
   }
@@ -140,7 +145,7 @@ class Accounts {
   // narrow as the products' operands (Megatron's --bf16).
   double held_weights(const Tensor& tensor) const {
     const double own = weights_of(tensor);
-    return strategy_.fusion.sums_in_fp32()
+    return strategy_.fusion.sums_in_fp32() && !tensor.frozen
                ? std::min(own, static_cast<double>(tensor.elements) * narrowest_)
                : own;
   }
@@ -238,7 +243,10 @@ class Accounts {
     if (local.enabled) {
       const bool exchanges = local.subgroup > 1 || local.warmup_gradients;
       // The part averaged at one time.
-      const double sent = all(weights_of) / local.fragments / (shards_parameters() ? shard_ : 1);
+      const auto trained = [](const Tensor& tensor) {
+        return tensor.frozen ? 0 : weights_of(tensor);
+      };
+      const double sent = all(trained) / local.fragments / (shards_parameters() ? shard_ : 1);
       return sent + (exchanges && strategy_.bucket_copies ? copies() : 0);
     }
     if (shard_ == 1) return strategy_.bucket_copies ? copies() : 0;
@@ -260,7 +268,7 @@ class Accounts {
     const compress::Codec* codec = compress::find_codec(strategy_.compression.codec);
     if (codec == nullptr || ranks_ == 1) return 0;
     return all([&](const Tensor& tensor) {
-      if (!codec->applies(tensor, strategy_.compression.min_elements)) return 0.0;
+      if (tensor.frozen || !codec->applies(tensor, strategy_.compression.min_elements)) return 0.0;
       const auto elements = static_cast<double>(tensor.elements);
       if (codec->sparse) return 2 * kFull * elements;
       if (codec->low_rank) return weights_of(tensor);

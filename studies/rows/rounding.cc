@@ -21,7 +21,9 @@ constexpr std::int64_t kNumbers = 65'536;  // per rank, or more, so that each ha
 // Returns the format of most of the gradients' bytes.
 DType main_format(const Workload& workload) {
   std::map<DType, Bytes> bytes;
-  for (const Tensor& tensor : workload.tensors) bytes[tensor.dtype] += tensor.bytes();
+  for (const Tensor& tensor : workload.tensors) {
+    if (!tensor.frozen) bytes[tensor.dtype] += tensor.bytes();
+  }
   if (bytes.empty()) return DType::kFp32;
   return std::ranges::max_element(bytes, {}, [](const auto& each) { return each.second; })->first;
 }

@@ -35,7 +35,7 @@ dialect::Partitions partitions_of(Evaluator& evaluator) {
     std::vector<const Tensor*> tensors;
     std::vector<int> places;
     for (const auto& tensor : scenario.workload.tensors) {
-      places.push_back(static_cast<int>(tensors.size()));
+      if (!tensor.frozen) places.push_back(static_cast<int>(tensors.size()));
       tensors.push_back(&tensor);
     }
     return size_thresholds(tensors, places, rule);

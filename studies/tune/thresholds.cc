@@ -106,7 +106,8 @@ GroupEnds FusionUnits::ends(const Fusion& fusion) const {
 }
 
 SeparateUnits::SeparateUnits(const Workload& workload)
-    : sparse_(std::ranges::any_of(workload.tensors, &Tensor::sparse)) {
+    : others_(std::ranges::any_of(
+          workload.tensors, [](const Tensor& tensor) { return tensor.sparse || tensor.frozen; })) {
   std::vector<const Tensor*> tensors;
   for (const Tensor& tensor : workload.tensors) tensors.push_back(&tensor);
   for (const auto& list : separate_tensors(workload)) lists_.emplace_back(tensors, list, Fusion{});
@@ -118,7 +119,7 @@ std::optional<GroupEnds> SeparateUnits::ends(const Strategy& strategy) const {
   const bool in_turn = fusion.cycle == 0 && fusion.order == Fusion::Order::kBackward;
   const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
   // Some gradients are in no group, or parameters are grouped instead.
-  const bool others = sparse_ || (codec != nullptr && codec->sparse) || strategy.local_sgd.enabled;
+  const bool others = others_ || (codec != nullptr && codec->sparse) || strategy.local_sgd.enabled;
   const bool own = strategy.traits.buckets != BucketTraits{};
   if (!joins || !in_turn || fusion.by_layer || others || own) return std::nullopt;
   GroupEnds all;

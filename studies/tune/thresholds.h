@@ -47,7 +47,7 @@ class SeparateUnits {
   std::optional<GroupEnds> ends(const Strategy& strategy) const;
 
  private:
-  bool sparse_ = false;  // some gradients
+  bool others_ = false;  // some gradients
   std::vector<FusionUnits> lists_;
 };
 

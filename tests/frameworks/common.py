@@ -152,5 +152,23 @@ def draw(seed):
     return random.Random(seed)
 
 
+def freeze(rng, names):
+    """Names of parameters that are frozen: single ones, as next to adapters, whole layers, or all
+    ahead of a layer. One parameter at least is trained."""
+    layer = {name: ".".join(name.split(".")[:2]) for name in names}
+    layers = list(dict.fromkeys(layer.values()))
+    way = rng.choice(["single", "single", "layers", "ahead"])
+    share = rng.choice([0.3, 0.7, 0.9])
+    if way == "ahead":
+        off = set(layers[:rng.randrange(1, max(2, len(layers)))])
+    else:
+        off = {each for each in layers if way == "layers" and rng.random() < share}
+    frozen = [name for name in names
+              if layer[name] in off or way == "single" and rng.random() < share]
+    if len(frozen) == len(names):
+        frozen.remove(rng.choice(names))
+    return frozen
+
+
 def out():
     return sys.argv[1]

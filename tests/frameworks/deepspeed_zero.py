@@ -122,8 +122,13 @@ def case_of(seed, stage, make=Model):
     largest = max(p.numel() for p in model.parameters())
     passes = rng.choice([1, 1, 2, 3])
     config = config_of(rng, stage, ranks, passes, largest)
+    names = [name for name, _ in model.named_parameters()]
+    frozen = common.freeze(common.draw(-seed), names) if seed >= 60 and stage > 0 and names[1:] else []
+    for name in frozen:
+        model.get_parameter(name).requires_grad_(False)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     engine, *_ = deepspeed.initialize(
-        model=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), config=dict(
+        model=model, optimizer=torch.optim.SGD(trained, lr=0.1), config=dict(
             config, zero_allow_untested_optimizer=True, zero_force_ds_cpu_optimizer=False))
     recorder = common.Recorder()
     for _ in range(3):
@@ -139,7 +144,7 @@ def case_of(seed, stage, make=Model):
     engine.destroy()
     common.leave()
     return {"seed": seed, "ranks": ranks, "config": config, "micro_batches": passes,
-            "tensors": tensors[::-1],
+            "tensors": tensors[::-1], **({"frozen": frozen} if frozen else {}),
             "registered": list(range(len(tensors)))[::-1],
             # Without one number each: whether gradients overflowed, and their norm.
             "collectives": [one for one in recorder.seen if one[2] > 1]}
@@ -154,7 +159,7 @@ def main():
     backend.build_shm_op = lambda: None  # collectives in shared memory, which would be compiled
 
     for stage, make in ((0, Model), (1, Model), (2, Model), (3, Model), (3, Nested)):
-        cases = [case_of(seed, stage, make) for seed in range(int(os.environ.get("CASES", 60)))]
+        cases = [case_of(seed, stage, make) for seed in range(int(os.environ.get("CASES", 60 if stage == 0 else 90)))]
         rule = f"zero{stage}" + ("_nested" if make is Nested else "")
         common.write(common.out().replace("zero", rule), {
             "framework": "deepspeed", "version": deepspeed.__version__, "torch": torch.__version__,

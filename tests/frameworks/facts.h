@@ -64,6 +64,11 @@ inline Workload workload_of_case(const Facts& facts, const Json& one) {
     const auto name = entry[0].get<std::string>();
     workload.tensors.push_back(tensor_of(name, entry[1].get<std::vector<std::int64_t>>(), dtype));
     workload.tensors.back().backward = 1e-3;
+    const Json frozen = one.value("frozen", Json::array());
+    workload.tensors.back().frozen = std::find(frozen.begin(), frozen.end(), name) != frozen.end();
+  }
+  for (std::size_t t = workload.tensors.size(); workload.tensors[--t].frozen;) {
+    workload.tensors[t].backward = 0;
   }
   if (!one.contains("registered")) return workload;
   for (std::size_t t = 0; t < workload.tensors.size(); ++t) {

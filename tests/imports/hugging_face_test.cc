@@ -4,6 +4,7 @@
 #include "formats/input/document.h"
 #include "imports/frameworks/settings.h"
 #include "imports/init.h"
+#include "studies/rows/memory.h"
 #include "tests/support/jobs.h"
 
 namespace syncline::job {
@@ -34,6 +35,29 @@ class HuggingFace : public testing::Test {
  private:
   const test::Scratch folder_;
 };
+
+// axolotl has names of its own for accelerate's degrees; other scripts' cuts are named.
+TEST_F(HuggingFace, DegreesOfAxolotl) {
+  const std::string text =
+      "base_model: NousResearch/Meta-Llama-3-8B\nmicro_batch_size: 1\nbf16: true\n"
+      "fsdp_version: 2\nfsdp_config: {reshard_after_forward: true}\n";
+  const Settings cut = read(
+      "a.yaml", text + "tensor_parallel_size: 2\ncontext_parallel_size: 2\ndp_replicate_size: 2\n");
+  EXPECT_EQ(sorted(cut.workload["parallel"]), parsed(R"({"tensor": 2, "context": 2})"));
+  EXPECT_EQ(sorted(cut.strategy["config"]["mesh"]), parsed("[2, -1]"));
+  EXPECT_FALSE(test::any_contains(cut.assumed, "not cut"));
+  const Settings plugin =
+      read("z.yaml",
+           "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\n"
+           "deepspeed_config: {zero_stage: 3, deepspeed_multinode_launcher: standard, "
+           "zero_hpz_partition_size: 8}\n");
+  EXPECT_TRUE(test::any_contains(plugin.assumed, "nothing of zero_hpz_partition_size"));
+  EXPECT_FALSE(test::any_contains(plugin.assumed, "multinode_launcher"));
+  const Settings own = read("l.yaml",
+                            "model_name_or_path: Qwen/Qwen3-8B\nper_device_train_batch_size: 1\n"
+                            "bf16: true\nsp_size: 4\n");
+  EXPECT_TRUE(test::any_contains(own.assumed, "not cut, though the script has sp_size 4"));
+}
 
 TEST_F(HuggingFace, AcceleratesYamlOfEachKind) {
   const std::string machine = "compute_environment: LOCAL_MACHINE\nnum_processes: 8\n";
@@ -230,6 +254,10 @@ TEST_F(HuggingFace, DefaultsOfTheTrainersAround) {
   EXPECT_EQ(tuned.workload["activation_checkpointing"], "full");
   EXPECT_EQ(tuned.workload["operators"]["dtype"], "bf16");
   EXPECT_EQ(read_settings(swift)->adapters["rank"], 8);
+  const std::string few = "swift sft --model Qwen/Qwen2.5-7B --tuner_type lora --bf16 true ";
+  EXPECT_EQ(read_settings(few + "--gradient_accumulation_steps 4")->workload["batch"], 1);
+  EXPECT_TRUE(test::any_contains(read_settings(few + "--per_device_train_batch_size 2")->assumed,
+                                 "to reach 16 samples a step"));
   EXPECT_TRUE(read_settings(swift + "--sft_type full")->adapters.is_null());
 
   const Settings trl = read_settings(
@@ -349,7 +377,6 @@ TEST_F(HuggingFace, SaysWhatIsNotModelled) {
       {"finetuning_type: freeze\n", "a part of the model in a way that is not modelled"},
       {"adapter: lora\nuse_dora: true\n", "use_dora: trains a part of the model"},
       {"adapter: lora\nlora_target_modules: '.*proj'\n", "found the pattern '.*proj'"},
-      {"adapter: lora\nfsdp: full_shard auto_wrap\n", "also shard and gather what is frozen"},
       {"unfrozen_parameters:\n  - lm_head\n", "unfrozen_parameters: trains a part of the model"},
       {"load_in_4bit: true\n", "a quantised model"},
       {"stage: dpo\n", "stage: trains by preferences or rewards"},
@@ -455,14 +482,18 @@ TEST_F(HuggingFace, AdaptersOfLlama) {
     InitOptions options{.model = write("lora.yaml", text + lines), .node = "dgx-h100"};
     return test::scenario_in(init_scenario(options).scenario).workload;
   };
+  const auto in_json = [&](const std::string& lines) {
+    return init_scenario({.model = write("lora.yaml", text + lines), .node = "dgx-h100"})
+        .scenario["workload"]["tensors"];
+  };
   const auto trained = [](const Workload& workload) {
     std::int64_t elements = 0;
-    for (const Tensor& tensor : workload.tensors) elements += tensor.elements;
+    for (const Tensor& tensor : workload.tensors) elements += tensor.frozen ? 0 : tensor.elements;
     return elements;
   };
   const auto frozen = [](const Workload& workload) {
     Bytes bytes = 0;
-    for (const Tensor& buffer : workload.buffers) bytes += buffer.bytes();
+    for (const Tensor& tensor : workload.tensors) bytes += tensor.frozen ? tensor.bytes() : 0;
     return bytes;
   };
   const Workload few = job("lora\nlora_r: 8\nlora_target_modules: [q_proj, v_proj]\n");
@@ -471,8 +502,9 @@ TEST_F(HuggingFace, AdaptersOfLlama) {
   EXPECT_EQ(trained(few), 3407872);
   EXPECT_EQ(trained(all), 41943040);
   EXPECT_EQ(trained(packed), 41943040);
-  EXPECT_EQ(few.tensors.size(), 2u * 2 * 32);
-  EXPECT_EQ(few.tensors.front().dtype, DType::kFp32);
+  EXPECT_EQ(std::ranges::count(few.tensors, false, &Tensor::frozen), 2 * 2 * 32);
+  EXPECT_EQ(few.tensors.front().dtype, DType::kBf16);
+  EXPECT_EQ(gradient_bytes(few), 4 * 3407872);
   constexpr Bytes kAll = 2 * 8030261248;
   EXPECT_EQ(frozen(all), kAll);
   // Embedding, head and 65 norms stay in bf16.
@@ -480,10 +512,53 @@ TEST_F(HuggingFace, AdaptersOfLlama) {
   EXPECT_EQ(frozen(packed), kPlain + (kAll - kPlain) / 4);
   // Frozen products have no gradients of weights: the backward pass takes one forward pass, less
   // the products before the first adapter.
+  const Workload wider =
+      job("lora\nlora_r: 8\nlora_target_modules: [q_proj, v_proj]\n"
+          "sequence_len: 4096\n");
+  EXPECT_NEAR(wider.forward, 4 * few.forward, 1e-9 * wider.forward);
+  // 8.03 billion weights but the embedding's, 2 samples of 1024 tokens.
+  double flops = 0;
+  for (const Json& tensor : in_json("lora\nlora_r: 8\nlora_target_modules: [q_proj, v_proj]\n")) {
+    flops += tensor.value("forward_flops", 0.0);
+  }
+  EXPECT_NEAR(flops, 2.0 * 2 * 1024 * (8030261248 - 128256 * 4096), 0.002 * flops);
   EXPECT_GT(backward_time(few), 0.9 * few.forward);
   EXPECT_LT(backward_time(few), 1.05 * few.forward);
   const std::string none = test::input_error([&] { job("lora\nlora_target_modules: [c_attn]\n"); });
   EXPECT_TRUE(contains(none, "'c_attn' is none of the model's modules: ")) << none;
+}
+
+// The same under sharded parameters: the units that peft's policy asks for, and a rank's weights.
+// Llama 3 8B has 8,030,261,248 frozen parameters; of 8 ranks each has an eighth, of 2 bytes, but 4
+// where accelerate keeps FSDP 2's in fp32.
+TEST_F(HuggingFace, ShardedAdaptersOfLlama) {
+  const std::string text =
+      "model_name_or_path: NousResearch/Meta-Llama-3-8B\nper_device_train_batch_size: 1\n"
+      "bf16: true\nuse_peft: true\nlora_r: 8\nlora_target_modules: [q_proj, v_proj]\n";
+  struct Held {
+    std::size_t units = 0;
+    double weights = 0;
+    Begun begun;
+  };
+  const auto job = [&](const std::string& lines) {
+    Held held{.begun =
+                  init_scenario({.model = write("lora.yaml", text + lines), .node = "dgx-h100"})};
+    const Scenario scenario = test::scenario_in(held.begun.scenario);
+    const Strategy& strategy = scenario.strategies.front();
+    held.units = strategy.fusion.groups.size();
+    held.weights = measure::memory_of(scenario, strategy).weights;
+    return held;
+  };
+  constexpr double kFrozen = 8030261248.0 / 8, kTrained = 3407872.0 / 8;
+  const Held first = job("fsdp: full_shard auto_wrap\n");
+  EXPECT_EQ(first.units, 32u * (1 + 2 * 2) + 1);
+  EXPECT_NEAR(first.weights, 2 * kFrozen + 4 * kTrained, 1);
+  const Held second = job("fsdp: full_shard auto_wrap\nfsdp_config:\n  fsdp_version: 2\n");
+  EXPECT_EQ(second.units, 1u);
+  EXPECT_NEAR(second.weights, 4 * (kFrozen + kTrained), 1);
+  EXPECT_TRUE(test::any_contains(second.begun.assumed, "passes peft's policy over"));
+  const Held third = job("deepspeed: zero3\n");
+  EXPECT_NEAR(third.weights, 2 * (kFrozen + kTrained), 1);
 }
 
 // DeepSpeed's files that trainers bring, and others by the stage in their names.
@@ -553,9 +628,24 @@ TEST_F(HuggingFace, OpenRlhfsTuning) {
   EXPECT_EQ(job.workload["operators"]["sequence"], 4096);
   EXPECT_EQ(job.workload["activation_checkpointing"], "full");
   EXPECT_EQ(job.strategy["config"]["zero_optimization"]["stage"], 3);
-  const std::string other =
-      test::input_error([&] { static_cast<void>(read_settings(launch("train_dpo"))); });
-  EXPECT_TRUE(contains(other, "OpenRLHF's train_dpo, which also runs other models")) << other;
+  // From 0.10 on the same flags have sections.
+  const Settings newer =
+      read_settings(program +
+                    "train_sft --model.model_name_or_path Qwen/Qwen2.5-1.5B-Instruct "
+                    "--ds.zero_stage 3 --data.max_len 4096 --train.micro_batch_size 2 "
+                    "--train.batch_size 64 --model.gradient_checkpointing_enable")
+          .value();
+  EXPECT_EQ(newer.model, job.model);
+  EXPECT_EQ(newer.workload, job.workload);
+  EXPECT_EQ(newer.strategy, job.strategy);
+  EXPECT_EQ(newer.global_batch, 64);
+  const auto refused = [&](const std::string& command) {
+    return test::input_error([&] { static_cast<void>(read_settings(command)); });
+  };
+  EXPECT_TRUE(
+      contains(refused(launch("train_dpo")), "OpenRLHF's train_dpo, which also runs other models"));
+  EXPECT_TRUE(contains(refused(launch("train_sft") + " --ring_attn_size 2"),
+                       "cuts of a model over ranks are not modelled"));
 }
 
 // The whole way: a scenario that is read again, of the model and the layers that it names.

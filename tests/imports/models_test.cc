@@ -562,15 +562,18 @@ TEST_F(TensorList, FrozenParametersHaveNoGradient) {
                    "c.weight (8, 4) torch.bfloat16 False\n");
   const Observed observed = read_job({scratch().path("lora.txt")});
   const Json& tensors = (*observed.workload)["tensors"];
-  ASSERT_EQ(tensors.size(), 1u);
-  EXPECT_EQ(tensors[0]["name"], "b.lora_A.weight");
+  ASSERT_EQ(tensors.size(), 4u);
+  EXPECT_EQ(tensors[1]["name"], "b.lora_A.weight");
+  EXPECT_FALSE(tensors[1].contains("frozen"));
   EXPECT_DOUBLE_EQ(flops_of(*observed.workload, "forward_flops"), 2048.0 * (8 + 16 + 4 + 32));
   EXPECT_DOUBLE_EQ(flops_of(*observed.workload, "backward_flops"), 2048.0 * (2 * 4 + 32));
   EXPECT_TRUE(test::any_contains(observed.warnings, "1 parameters are trained, 3 frozen"));
-  // Memory counts what is frozen as state without a gradient.
+  // Integers take a byte each.
   const Workload workload = workload_of(*observed.workload);
-  ASSERT_EQ(workload.buffers.size(), 2u);
-  EXPECT_EQ(workload.buffers.front().bytes(), 8 * 2);
+  EXPECT_EQ(workload.tensors.back().bytes(), 8 * 2);
+  EXPECT_EQ(workload.tensors[2].bytes(), 16);
+  EXPECT_TRUE(workload.tensors[2].frozen);
+  EXPECT_EQ(gradient_bytes(workload), 4 * 4);
   EXPECT_TRUE(test::any_contains(observed.warnings, "1 of them are integers"));
 }
 

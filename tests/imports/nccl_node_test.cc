@@ -279,6 +279,30 @@ TEST_F(NcclNode, LinesOfNvidiaSmiNameTheGpu) {
                              "does not say which GPUs"));
 }
 
+// A way through processors is named as a guess.
+TEST_F(NcclNode, PcieThroughProcessorsIsNamed) {
+  const std::string text = matrix({{0, 0}, {0, 0}});
+  const auto source = [&](const std::string& way) {
+    std::string own = text;
+    for (auto at = own.find("SYS"); at != own.npos; at = own.find("SYS")) own.replace(at, 3, way);
+    test::write_text(path(), own);
+    return std::string(nccl_node(path(), "a100-pcie-80gb", "").source);
+  };
+  for (const char* way : {"PHB", "NODE"}) {
+    EXPECT_TRUE(test::contains(source(way), "guessed as fast as a slot")) << way;
+  }
+  EXPECT_FALSE(test::contains(source("PIX"), "guessed"));
+}
+
+// Files that people wrote by hand say no class of a PCI device with a GPU in it.
+TEST_F(NcclNode, WithoutAClassItsGpuCounts) {
+  EXPECT_EQ(read("<cpu><pci busid=\"0000:01:00.0\"><gpu dev=\"0\" sm=\"90\"/></pci>"
+                 "<pci busid=\"0000:02:00.0\"><gpu dev=\"1\" sm=\"90\"/></pci></cpu>",
+                 "h100-sxm")
+                .gpus,
+            2);
+}
+
 TEST_F(NcclNode, TheMatrixOfNvidiaSmiTellsTheLinks) {
   const auto told = [&](const std::vector<std::vector<int>>& links, const char* gpu) {
     test::write_text(path(), matrix(links));

@@ -241,6 +241,12 @@ TEST_F(Trainers, LightningByItsStrategies) {
   EXPECT_EQ(in_any_order(job.strategy),
             in_text(R"({"dialect": "pytorch", "config": {"no_sync": true, "bucket_cap_mb": 50,
                        "static_graph": true, "comm_hook": "fp16_compress_hook"}})"));
+  EXPECT_EQ(read(with("{_target_: lightning.pytorch.strategies.DDPStrategy, bucket_cap_mb: 50, "
+                      "static_graph: true, ddp_comm_hook: "
+                      "torch.distributed.algorithms.ddp_comm_hooks.default_hooks."
+                      "fp16_compress_hook}"))
+                .strategy,
+            job.strategy);
   EXPECT_EQ(job.workload["batch"], 16);
   EXPECT_EQ(job.micro_batches, 4);
   EXPECT_EQ(job.ranks, 32);
@@ -345,9 +351,9 @@ TEST_F(Trainers, ComposersFsdp) {
   std::string adapted = kMpt;
   adapted.replace(adapted.find("no_bias: true"), 13, "peft_config: {peft_type: LORA, r: 8}");
   EXPECT_EQ(read(adapted).adapters["rank"], 8);
-  EXPECT_TRUE(contains(refusal(adapted + "fsdp_config: {}\nparallelism_config: {fsdp: "
-                                         "{sharding_strategy: FULL_SHARD}}\n"),
-                       "adapters"));
+  EXPECT_EQ(read(adapted + "parallelism_config: {fsdp: {sharding_strategy: FULL_SHARD}}\n")
+                .adapters["wrapped"],
+            true);
   EXPECT_TRUE(contains(refusal("global_train_batch_size: 512\ndevice_train_microbatch_size: 2\n"
                                "fsdp: {wrapping_strategy: by_block}\n"),
                        "OLMo"));

@@ -198,6 +198,8 @@ const Mistake kMistakes[] = {
     {"/workload/tensors/0/shape [0]", {"@workload.tensors[0].shape[0]", "found 0", "from 1"}},
     {"/workload/tensors/0/shape [1099511627776, 2]", {"2^40"}},
     {"/workload/tensors/2/sparse_rows 1001", {"found 1001", "to 1000"}},
+    {"/workload/tensors/2/frozen true",
+     {"@workload.tensors[2].sparse_rows", "a frozen parameter has none"}},
     {"/strategies []", {"empty"}},
     {R"(/strategies/1/name "plain")", {"'plain'", "two strategies"}},
     {R"(/strategies/0/name "")", {"empty"}},

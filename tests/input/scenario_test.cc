@@ -85,6 +85,31 @@ TEST(Scenario, WorkloadShapesAndDtypes) {
   EXPECT_EQ(gradient_bytes(workload), 1280 + 4 + 256000);
 }
 
+// A frozen parameter makes no gradient of its own, so it takes half of the backward time of one
+// that is trained; after the last gradient nothing goes backward.
+TEST(Scenario, FrozenParametersTakeHalf) {
+  Json json = small_scenario();
+  Json& workload = json["workload"];
+  workload = {{"name", "w"}, {"forward_ms", 1}, {"backward_ms", 3}};
+  for (const char* name : {"a", "b", "c", "d"}) {
+    workload["tensors"].push_back({{"name", name}, {"shape", {100}}});
+  }
+  workload["tensors"][1]["frozen"] = workload["tensors"][3]["frozen"] = true;
+  const Workload read = parsed(json).workload;
+  EXPECT_DOUBLE_EQ(read.tensors[0].backward, 1.2e-3);
+  EXPECT_DOUBLE_EQ(read.tensors[1].backward, 0.6e-3);
+  EXPECT_EQ(read.tensors[3].backward, 0);
+  EXPECT_EQ(gradient_bytes(read), 800);
+  EXPECT_EQ(last_gradient(read), 2);
+  Json tail = json;
+  tail["workload"].erase("backward_ms");
+  for (auto& tensor : tail["workload"]["tensors"]) tensor["backward_us"] = 10;
+  EXPECT_TRUE(contains(error_of(tail), "d is frozen and after the last gradient"));
+  Json all = json;
+  for (auto& tensor : all["workload"]["tensors"]) tensor["frozen"] = true;
+  EXPECT_TRUE(contains(error_of(all), "all are frozen, expected one gradient"));
+}
+
 TEST(Scenario, EveryKnobOfAStrategy) {
   const Scenario full = parsed(full_scenario());
   const Strategy& fused = full.strategies.at(1);

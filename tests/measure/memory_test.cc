@@ -181,6 +181,20 @@ TEST(Memory, FsdpKeepsTwoWholeUnits) {
   EXPECT_DOUBLE_EQ(memory.buffers, 2 * 4e8 + 2 * 4e8);
 }
 
+// Of ten layers of 10^8 fp16 parameters nine are frozen: these have 2 bytes each, the tenth 2 of
+// its gradient and 12 of its states more. Stage 3 cuts all of it by 8, stage 1 the states alone.
+TEST(Memory, FrozenParametersAreWeightsAlone) {
+  Json model = scenario_of(10, 1, "fp16");
+  for (std::size_t t = 0; t < 9; ++t) model["workload"]["tensors"][t]["frozen"] = true;
+  EXPECT_DOUBLE_EQ(counted(memory_with(model, "pytorch", "{}")), 34e8);
+  const auto zero = [&](const std::string& stage) {
+    const std::string config = R"({"zero_optimization": {"stage": )" + stage + "}}";
+    return counted(memory_with(model, "deepspeed", config.c_str()));
+  };
+  EXPECT_DOUBLE_EQ(zero("1"), 22e8 + 12e8 / 8);
+  EXPECT_DOUBLE_EQ(zero("3"), 34e8 / 8);
+}
+
 TEST(Memory, ShardingMoreNeverTakesMore) {
   const char* full = R"({"version": 1, "units": ["layers.*"], "sharding_strategy": "FULL_SHARD"})";
   const char* grads = R"({"version": 1, "units": ["layers.*"],

@@ -97,6 +97,7 @@ const std::vector<Fragment> kOfWorkloads{
     {"half precision", "", R"({"tensors": {"weight": {"dtype": "bf16"}},
         "operators": {"autocast": false}})"},
     {"sparse gradient", "", R"({"tensors": {"embed": {"sparse_rows": 100}}})"},
+    {"frozen", "", R"({"tensors": {"mlp": {"frozen": true}}})"},
     {"buffers", "", R"({"workload": {"buffers": [{"name": "mean", "shape": [256]}],
         "buffer_broadcast_ms": 0.2}})"},
     {"measured copies", "", R"({"tensors": {"": {"copy_in_us": 8, "copy_out_us": 12}},

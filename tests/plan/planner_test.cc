@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <random>
 #include <set>
 
@@ -39,6 +40,73 @@ TEST(Planner, AStepIsForwardBackwardAllReduceUpdate) {
   }
   EXPECT_EQ(compute_of(plan.ops.back()).phase, Phase::kUpdate);
   EXPECT_EQ(plan.ops.back().after, (std::vector<OpId>{2, 4, 6, 8, 10}));
+}
+
+// Of five, the second and the last in backward order are frozen: nothing goes backward there.
+Workload partly_frozen() {
+  Workload workload = five();
+  workload.tensors[1].frozen = workload.tensors[4].frozen = true;
+  workload.tensors[4].backward = 0;
+  return workload;
+}
+
+// Frozen parameters are computed with, and no rule of fusion sums them: the buckets and the time
+// are those of the gradients alone.
+TEST(Planner, FrozenParametersAreNotSummed) {
+  const Workload frozen = partly_frozen();
+  Workload alone = frozen;
+  alone.tensors[2].backward += alone.tensors[1].backward;
+  std::erase_if(alone.tensors, [](const Tensor& tensor) { return tensor.frozen; });
+  const Cluster cluster = cluster_of(2, 2);
+  for (const Fusion::Rule rule : {Fusion::Rule::kNone, Fusion::Rule::kLayer, Fusion::Rule::kSize,
+                                  Fusion::Rule::kOne, Fusion::Rule::kMgWfbp}) {
+    for (const auto exchange : {Strategy::Exchange::kAllReduce, Strategy::Exchange::kSharded}) {
+      Strategy strategy;
+      strategy.fusion.rule = rule;
+      strategy.fusion.size = 800;
+      strategy.exchange = exchange;
+      const Plan with = make_plan(frozen, cluster, strategy);
+      const Plan without = make_plan(alone, cluster, strategy);
+      ASSERT_EQ(with.ops.size(), without.ops.size());
+      for (std::size_t i = 0; i < with.ops.size(); ++i) {
+        EXPECT_DOUBLE_EQ(seconds_of(with.ops[i].work), seconds_of(without.ops[i].work));
+        EXPECT_EQ(with.ops[i].after, without.ops[i].after);
+      }
+      for (std::size_t b = 0; b < with.buckets.size(); ++b) {
+        EXPECT_EQ(with.buckets[b].bytes, without.buckets[b].bytes);
+      }
+    }
+  }
+}
+
+// Shards of frozen parameters are gathered for each pass that reaches them, and a group of nothing
+// else is only gathered. The last group stays for the backward pass.
+TEST(Planner, FrozenShardsAreGathered) {
+  const auto moved = [](const Workload& workload) {
+    Strategy strategy;
+    strategy.exchange = Strategy::Exchange::kSharded;
+    strategy.regather = strategy.cross_step = true;
+    strategy.fusion.rule = Fusion::Rule::kGroups;
+    strategy.fusion.groups = {{0}, {1}, {2, 3}, {4}};
+    const Plan plan = make_plan(workload, cluster_of(2, 2), strategy);
+    std::map<std::pair<collective::CollectiveKind, std::string>, Bytes> bytes;
+    for (const Op* op : ops_of<collective::Collective>(plan)) {
+      const auto& collective = collective_in(*op);
+      const auto first = index(plan.buckets[index(collective.bucket)].tensors.front());
+      bytes[{collective.kind, workload.tensors[first].name}] += collective.bytes();
+    }
+    return bytes;
+  };
+  using enum collective::CollectiveKind;
+  const auto all = moved(five());
+  auto frozen = moved(partly_frozen());
+  EXPECT_EQ(all.size(), 8u);
+  EXPECT_EQ(frozen.size(), 6u);
+  for (const char* none : {"layer1.weight", "layer4.weight"}) {
+    EXPECT_FALSE((frozen.contains({kReduceScatter, none}))) << none;
+    frozen[{kReduceScatter, none}] = all.at({kReduceScatter, none});
+  }
+  EXPECT_EQ(frozen, all);
 }
 
 // 500 parameters of 4 bytes on 4 ranks of a node with an update of 1 us a parameter and a link of

@@ -29,6 +29,7 @@ inline constexpr std::string_view kMoreKeys = R"json([
    "value": {"factor": 4.1, "source": "made up"}},
   {"op": "add", "path": "/workload/tensors/0/part", "value": 0},
   {"op": "add", "path": "/workload/tensors/0/expert", "value": false},
+  {"op": "add", "path": "/workload/tensors/0/frozen", "value": false},
   {"op": "add", "path": "/cluster/device/half_tflops", "value": 125},
   {"op": "add", "path": "/cluster/device/kernel_gap_us", "value": 1},
   {"op": "add", "path": "/cluster/device/overlap_slowdown", "value": 0.2},

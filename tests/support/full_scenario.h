@@ -109,7 +109,7 @@ inline constexpr std::string_view kFullScenarioText = R"json({
      "fusion": {"rule": "size", "size_mb": 25, "close": "before", "cycle_ms": 1, "cast": "fp32"}},
     {"name": "forward", "preset": "dear",
      "fusion": {"rule": "size", "size_mb": 25, "close": "before", "order": "forward"}},
-    {"name": "listed", "fusion": {"rule": "groups", "groups": [[0, 2], [1]], "with_next": true,
+    {"name": "listed", "fusion": {"rule": "groups", "groups": [[0, 2], [1]], "with_next": true, "sums_frozen": true,
      "in_turn": true, "cuts": [{"tensor": 1, "at": [2, 5]}], "pad_rows": 8,
      "align_elements": 64, "pad_elements": 128}, "regather": true, "kept_groups": 1,
      "kept_in_step": true, "each_micro_batch": true, "after_passes": true, "in_flight": 1, "exchange": "sharded",

@@ -36,7 +36,7 @@ inline const std::vector<std::vector<Json>>& strategy_knobs() {
         {R"({"fusion": {"layer_key": "first_dot"}})"},
         {R"({"fusion": {"align_bytes": 512}})", R"({"fusion": {"align_elements": 64}})"},
         {R"({"fusion": {"pad_elements": 1024}})", R"({"fusion": {"pad_rows": 8}})"},
-        {R"({"fusion": {"with_next": true}})"},
+        {R"({"fusion": {"with_next": true}})", R"({"fusion": {"sums_frozen": true}})"},
         {R"({"fusion": {"cast": "bf16"}})"},
         {R"({"fusion": {"in_turn": true}})"},
         {R"({"fusion": {"cuts": [{"tensor": 4, "at": [100, 5000]}]}})"},

@@ -1,0 +1,158 @@
+// Adapters (LoRA) in trainers' settings: their rank, the modules that they are at, and how FSDP
+// wraps them.
+#include <array>
+
+#include "formats/text/visible.h"
+#include "imports/frameworks/keys.h"
+#include "imports/frameworks/settings.h"
+
+namespace syncline::job::frameworks {
+namespace {
+
+// Returns the words of a list, or of a text with commas or blanks between them.
+std::vector<std::string> words_in(const Json& value) {
+  std::vector<std::string> words;
+  if (value.is_array()) {
+    for (const Json& one : value) {
+      if (one.is_string()) words.push_back(one.get<std::string>());
+    }
+    return words;
+  }
+  std::string word;
+  for (const char letter : value.is_string() ? value.get<std::string>() + " " : "") {
+    if (letter != ' ' && letter != ',') {
+      word += letter;
+    } else if (!word.empty()) {
+      words.push_back(std::exchange(word, {}));
+    }
+  }
+  return words;
+}
+
+// Returns the first of some keys that has a value; null: none has.
+Json first_of(const Json& all, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    if (has_value(all, key)) return all[key];
+  }
+  return nullptr;
+}
+
+// Returns the bits of a quantised model's weights; 0: it is none.
+int bits_of(const Keys& arguments) {
+  if (arguments.on("load_in_4bit")) return 4;
+  if (arguments.on("load_in_8bit")) return 8;
+  const std::int64_t bits = arguments.size("quantization_bit", arguments.size("quant_bits", 16));
+  return bits == 4 || bits == 8 ? static_cast<int>(bits) : 0;
+}
+
+// Returns the modules that adapters are at; empty: all products. LLaMA-Factory and ms-swift take
+// all by default, peft queries and values of most models.
+std::vector<std::string> targets_of(const Keys& arguments, bool all_by_default,
+                                    std::vector<std::string>& assumed) {
+  const Json given =
+      first_of(arguments.all, {"lora_target_modules", "lora_target", "target_modules"});
+  const std::vector<std::string> words = words_in(given);
+  if (arguments.on("lora_target_linear")) return {};
+  if (words.empty()) {
+    if (all_by_default) return {};
+    assumed.emplace_back("adapters at q_proj and v_proj, as peft has them by default");
+    return {"q_proj", "v_proj"};
+  }
+  for (const std::string& word : words) {
+    if (word == "all" || word == "all-linear" || word == "all_linear") return {};
+    if (word.find_first_of("*|()\\[^$") != word.npos) {
+      fail(arguments.file, "lora_target_modules",
+           "found the pattern '" + shorten_text(visible(word), 60) +
+               "', expected the modules' names, such as q_proj");
+    }
+  }
+  return words;
+}
+
+// Returns the key that trains a part of the model in another way than LoRA at whole modules; empty:
+// there is none. Parameters by their names are axolotl's, ms-swift's and LLaMA-Factory's.
+std::string part_of_model(const Json& all, bool lora, bool whole) {
+  constexpr std::array kParts{"unfrozen_parameters",
+                              "freeze_parameters",
+                              "freeze_parameters_ratio",
+                              "freeze_parameters_regex",
+                              "trainable_parameters",
+                              "train_mm_proj_only",
+                              "use_badam"};
+  constexpr std::array kOfAdapters{"use_dora",
+                                   "peft_use_dora",
+                                   "lora_use_dora",
+                                   "layers_to_transform",
+                                   "peft_layers_to_transform",
+                                   "lora_layers_to_transform",
+                                   "lora_on_cpu"};
+  const auto on = [&](const char* key) {
+    return has_value(all, key) && all[key] != false && all[key] != "false" && all[key] != 0;
+  };
+  for (const char* key : kParts) {
+    if (on(key)) return key;
+  }
+  if (!lora) return whole ? "" : "finetuning_type";
+  for (const char* key : kOfAdapters) {
+    if (on(key)) return key;
+  }
+  return "";
+}
+
+}  // namespace
+
+void take_adapters(const Json& all, const std::string& file, Settings& settings) {
+  const Keys arguments{all, file};
+  const std::string kind = lower(arguments.word("finetuning_type"));
+  const bool peft = arguments.on("use_peft") || arguments.on("use_lora");
+  const bool lora = kind == "lora" || kind == "qlora" || (peft && kind.empty());
+  const bool whole = kind.empty() || kind == "full";
+  const int bits = bits_of(arguments);
+  const std::string key = part_of_model(all, lora, whole);
+  if (!key.empty()) {
+    fail(arguments.file, key,
+         "trains a part of the model in a way that is not modelled, as LoRA at whole modules is: "
+         "give the model's parameters by --tensors in place of these settings");
+  }
+  if (lora) {
+    const bool factory = has_any(all, {"stage", "template"});
+    const bool swift = has_any(all, {"tuner_type", "train_type", "sft_type"});
+    const bool axolotl = has_value(all, "base_model");
+    const std::int64_t usual = factory || swift || axolotl ? 8 : 16;  // 16: trl 1.16
+    const Json given = first_of(all, {"lora_rank", "lora_r"});
+    const std::int64_t rank = arguments.size("lora_rank", arguments.size("lora_r", usual));
+    if (given.is_null()) {
+      settings.assumed.push_back("adapters of rank " + std::to_string(rank) +
+                                 ", as these settings do not say it (lora_r)");
+    }
+    settings.adapters = {
+        {"rank", rank},
+        {"targets", targets_of(arguments, factory || swift, settings.assumed)},
+        {"trained",
+         words_in(first_of(all, {"lora_modules_to_save", "modules_to_save", "additional_target"}))},
+        {"bits", bits}};
+  } else if (bits > 0) {
+    fail(arguments.file, "quantization",
+         "trains a quantised model, but not by adapters: give the model's parameters by --tensors "
+         "in place of these settings");
+  }
+}
+
+// Sets FSDP's units of a model with adapters as the Trainer asks for them: by peft's policy each
+// trained module is one, next to the layers (fsdp_auto_wrap_policy). accelerate 1.12 passes that
+// policy over for FSDP2, and keeps all parameters in fp32 there (fsdp2_prepare_model); axolotl
+// wraps as peft does.
+void wrap_adapters(bool axolotl, Settings& settings) {
+  if (!settings.adapters.is_object() || settings.strategy.value("dialect", "") != "fsdp") return;
+  Json& config = settings.strategy["config"];
+  if (config.value("version", 2) == 1 || axolotl) {
+    settings.adapters["wrapped"] = true;
+  } else {
+    config["units"] = Json::array();
+    settings.assumed.emplace_back(
+        "the model as one unit of FSDP 2: accelerate 1.12 passes peft's policy over");
+  }
+  if (config.value("version", 2) == 2 && settings.autocast) settings.adapters["kept_full"] = true;
+}
+
+}  // namespace syncline::job::frameworks
