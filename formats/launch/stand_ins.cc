@@ -119,7 +119,7 @@ write_down() {
   for word do
     case $word in -*=*) word=${word#*=} ;; esac
     case $before:$word in
-      *.json | *.yaml | *.yml | *.toml | *.prototxt | *host*file:*) keep "$word" ;;
+      *.json | *.yaml | *.yml | *.toml | *.prototxt | *.conf | *host*file:*) keep "$word" ;;
     esac
     before=$word
   done

@@ -162,9 +162,12 @@ class Contents {
     const auto known = parsed_.find(word);
     if (known != parsed_.end()) return of(known->second, depth + 1);
     const auto file = files_.find(word);
-    const bool toml = word.ends_with(".toml"), json = word.ends_with(".json");
+    if (file == files_.end()) return value;
+    const bool toml = word.ends_with(".toml");
     const bool yaml = word.ends_with(".yaml") || word.ends_with(".yml");
-    if (file == files_.end() || (!toml && !json && !yaml)) return value;
+    const bool json =
+        word.ends_with(".json") || (word.ends_with(".conf") && file->second.starts_with('{'));
+    if (!toml && !json && !yaml) return value;
     Json content = toml   ? parse_toml(word, file->second)
                    : json ? parse_json_text(word, file->second)
                           : parse_yaml(word, file->second);

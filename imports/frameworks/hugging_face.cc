@@ -540,6 +540,8 @@ Json degrees_of(const Json& all, const Json& launch_settings) {
   return degrees;
 }
 
+}  // namespace
+
 // Names a script's own flags that mean another training to a reader of their names: adapters, and
 // cuts of the model.
 void name_own_flags(const Keys& arguments, Settings& settings) {
@@ -571,6 +573,8 @@ void name_own_flags(const Keys& arguments, Settings& settings) {
     settings.assumed.push_back("a model that is not cut, though the script has " + cuts);
   }
 }
+
+namespace {
 
 // Says if a `distributed_type` of accelerate's is of machines that are not modelled.
 bool is_other_machine(const std::string& type) {

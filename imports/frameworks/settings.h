@@ -48,6 +48,7 @@ std::optional<Settings> read_settings(const std::string& text, const std::string
 
 namespace frameworks {
 
+struct Keys;
 struct ShellLines;
 
 inline constexpr std::int64_t kMaxRanks = 1 << 20;
@@ -157,6 +158,8 @@ Settings of_hugging_face(const Json& arguments, const Json& launch, const std::s
 void take_adapters(const Json& arguments, const std::string& file, Settings& settings);
 // Sets FSDP's units of a model with adapters as the Trainer, or axolotl, asks for them.
 void wrap_adapters(bool axolotl, Settings& settings);
+// Names a script's own flags, or a model's arguments, that may be of adapters or of a cut model.
+void name_own_flags(const Keys& arguments, Settings& settings);
 // Sets the model by a name such as "meta-llama/Llama-3.1-8B", if it is known.
 void take_model_named(const std::string& name, Settings& settings);
 // Returns the flags of accelerate's launch as its YAML has them.

@@ -372,6 +372,9 @@ Settings of_lightning(const Json& yaml, const std::string& file) {
     const std::int64_t batch = batch_in(section_of(all, key), file);
     if (batch > 0) settings.workload["batch"] = batch;
   }
+  const Json& model = section_of(all, "model");
+  const Json& arguments = section_of(model, "init_args");
+  name_own_flags({arguments.empty() ? model : arguments, file}, settings);
   const Json devices = section.value("devices", Json());
   if (devices.is_number_integer() && devices > 0) {
     settings.nodes = trainer.size("num_nodes", 1);

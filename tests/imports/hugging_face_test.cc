@@ -36,6 +36,21 @@ class HuggingFace : public testing::Test {
   const test::Scratch folder_;
 };
 
+// open-instruct's files of DeepSpeed's settings end in .conf.
+TEST_F(HuggingFace, JsonInAFileOfAnotherEnding) {
+  const Json launch = {
+      {"words",
+       {"accelerate", "launch", "--use_deepspeed", "--deepspeed_config_file", "ds/stage3.conf",
+        "finetune.py", "--per_device_train_batch_size", "1", "--gradient_accumulation_steps", "8"}},
+      {"folder", "/"},
+      {"environment", Json::object()},
+      {"files", {{"ds/stage3.conf", R"({"zero_optimization": {"stage": 3}})"}}}};
+  const Json captured = {{"launches", Json::array({launch})}};
+  const Settings job = read_settings(write("l.json", captured.dump())).value();
+  EXPECT_EQ(job.strategy["config"]["zero_optimization"]["stage"], 3);
+  EXPECT_EQ(job.micro_batches, 8);
+}
+
 // axolotl has names of its own for accelerate's degrees; other scripts' cuts are named.
 TEST_F(HuggingFace, DegreesOfAxolotl) {
   const std::string text =

@@ -247,6 +247,9 @@ TEST_F(Trainers, LightningByItsStrategies) {
                       "fp16_compress_hook}"))
                 .strategy,
             job.strategy);
+  EXPECT_TRUE(test::any_contains(
+      read(with("ddp") + "model: {class_path: my.Model, init_args: {lora_r: 16}}\n").assumed,
+      "though lora_r may be of adapters"));
   EXPECT_EQ(job.workload["batch"], 16);
   EXPECT_EQ(job.micro_batches, 4);
   EXPECT_EQ(job.ranks, 32);
