@@ -27,6 +27,10 @@ void group_by_shapes(const Trace& trace, TraceTimeline& timeline, std::vector<Ra
 void check_groups(const Trace& trace, const TraceTimeline& timeline,
                   const std::vector<RankGroup>& groups);
 
+// Returns true if a group gathers what it sums: all of at least one bucket of gradients in a
+// gather, which are the parameters of a sharded update.
+bool gathers_what_it_sums(const std::vector<ObservedExchange>& exchanges, int group);
+
 // Returns true if a group shows that the model is partitioned, or that gradients go to shards.
 bool tells_a_cut(const TraceTimeline& timeline, const std::vector<RankGroup>& groups);
 
