@@ -353,7 +353,7 @@ void refuse_sharded(const Trace& trace, const TraceTimeline& timeline) {
   });
   const bool shaped = std::ranges::any_of(
       trace.tensors, [](const TracedTensor& tensor) { return tensor.elements > 0; });
-  // What the trace lacks; the job's settings tell the rest.
+  // Only facts that the trace lacks are asked for.
   const std::string help = grouped && shaped
                                ? "`syncline init MODEL FILE...` reads the job's settings instead"
                                : "record with torch 2.4 or later and record_shapes=True";

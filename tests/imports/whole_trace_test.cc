@@ -355,7 +355,7 @@ TEST_F(WholeTrace, GroupsWithoutDescriptions) {
   }
 }
 
-// What is summed once the backward pass is over (norms, overflows, last buckets, losses) is not of
+// Sums after the backward pass (norms, overflows, last buckets, losses) are not of
 // the layers: the group is no tensor group.
 TEST_F(WholeTrace, LaterSumsAreNotOfTheLayers) {
   CutJob job = kSharded;
