@@ -145,10 +145,12 @@ struct Skew {
 struct Whole {
   Parallel parallel;
   int micro_batches = 1;
-  int shards = 0;             // ranks that hold all shards together; 0: gradients are all-reduced
-  bool each_pass = false;     // gradients are exchanged in every micro-batch
-  bool regather = false;      // parameters are gathered again for the backward pass
-  bool gathers_late = false;  // during the forward pass, not before it
+  int shards = 0;                   // ranks that hold all shards together; 0: there are none
+  bool all_reduced = false;         // gradients are, although the update is sharded (DeepSpeed)
+  bool behind = false;              // gradients are exchanged once all backward passes are over
+  bool each_pass = false;           // gradients are exchanged in every micro-batch
+  bool regather = false;            // parameters are gathered again for the backward pass
+  bool gathers_late = false;        // during the forward pass, not before it
   std::optional<DType> parameters;  // format of gathered parameters; nullopt: not gathered
 };
 

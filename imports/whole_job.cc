@@ -116,6 +116,19 @@ std::vector<std::vector<int>> buckets_of(const Observed& observed) {
   return buckets;
 }
 
+// Returns all gradients of each number format together: an update in shards gathers them at once.
+std::vector<std::vector<int>> gathered_at_once(const Observed& observed) {
+  const std::vector<Piece> pieces = pieces_of(observed);
+  const Step& step = typical_step(observed.ranks.front());
+  std::map<DType, std::vector<int>> formats;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    formats[step.gradients[pieces[i].gradient].dtype].push_back(static_cast<int>(i));
+  }
+  std::vector<std::vector<int>> groups;
+  for (auto& [format, places] : formats) groups.push_back(std::move(places));
+  return groups;
+}
+
 // Returns true if gradients are summed in a wider format than that of the parameters.
 bool sums_in_fp32(const Step& step) {
   return std::ranges::any_of(step.exchanges, [&](const ObservedExchange& exchange) {
@@ -176,22 +189,30 @@ BucketRule whole_rule(const Observed& observed) {
   const Whole& whole = *observed.whole;
   const Step& step = typical_step(observed.ranks.front());
   const int replicas = observed.world_size / (whole.parallel.tensor * whole.parallel.pipeline);
+  const bool scatters = whole.shards > 0 && !whole.all_reduced;
   BucketRule rule;
   const auto buckets = buckets_of(observed);
   const auto own = std::ranges::count_if(
       step.exchanges, [](const ObservedExchange& exchange) { return !exchange.gradients.empty(); });
-  rule.words = std::to_string(own) + (own == 1 ? " bucket" : " buckets") + " of this stage, " +
-               (whole.shards > 0 ? "scattered over " + std::to_string(whole.shards) + " ranks"
-                                 : "all-reduced");
+  rule.words =
+      std::to_string(own) + (own == 1 ? " bucket" : " buckets") + " of this stage, " +
+      (scatters ? "scattered over " + std::to_string(whole.shards) + " ranks" : "all-reduced");
+  if (whole.all_reduced) rule.words += ", parameters updated in shards and gathered";
+  if (whole.behind) rule.words += ", after the backward pass";
   if (whole.regather) rule.words += ", parameters gathered for both passes";
   Json& json = rule.strategy;
   json["fusion"] = {{"rule", "groups"}, {"groups", buckets}};
   if (sums_in_fp32(step)) json["fusion"]["cast"] = "fp32";
-  if (whole.shards > 0) json["exchange"] = "sharded";
-  if (whole.shards > 0 && sums_in_fp32(step)) json["gather_groups"] = buckets;
-  if (whole.shards > 0 && whole.gathers_late) json["cross_step"] = true;
-  if (whole.shards > 0 && whole.regather) json["regather"] = true;
-  if (whole.shards > 0 && whole.shards < replicas) {
+  if (whole.behind) json["overlap"] = false;
+  if (whole.shards > 0) json["exchange"] = whole.all_reduced ? "sharded_update" : "sharded";
+  if (whole.all_reduced) {
+    json["gather_groups"] = gathered_at_once(observed);
+  } else if (whole.shards > 0 && sums_in_fp32(step)) {
+    json["gather_groups"] = buckets;
+  }
+  if (scatters && whole.gathers_late) json["cross_step"] = true;
+  if (scatters && whole.regather) json["regather"] = true;
+  if (scatters && whole.shards < replicas) {
     json["hierarchy"] = {{"form", "sharded"}, {"group_size", whole.shards}};
     if (whole.regather) json["hierarchy"]["across_stream"] = true;
   }

@@ -121,15 +121,52 @@ void check_overlaps(const Trace& trace, const std::vector<RankGroup>& all) {
 // Counts of a group's collectives, which show its role if no description does.
 struct Use {
   std::size_t all = 0, messages = 0, swaps = 0;
-  std::size_t scattered = 0, reduced = 0;  // in backward passes
-  std::size_t forward = 0;                 // reduced or scattered elsewhere
+  std::size_t scattered = 0, reduced = 0;  // in backward passes, or sums of gradients behind them
+  std::size_t forward = 0;                 // reduced or scattered in forward passes
 };
+
+// The host's time between a step's last gradient and the next step's forward pass: no gradient
+// arrives before an update or the next step begins.
+class BehindPasses {
+ public:
+  BehindPasses(const Trace& trace, const std::vector<Arrival>& arrivals) {
+    for (const Arrival& arrival : arrivals) arrivals_.push_back(arrival.start);
+    for (const HostSpan& span : trace.host) {
+      if (span.kind == Host::kOptimizer || span.kind == Host::kStep) ends_.push_back(span.start);
+    }
+  }
+
+  bool hold(Nanoseconds time) const {
+    const auto arrival = std::ranges::upper_bound(arrivals_, time);
+    const auto end = std::ranges::upper_bound(ends_, time);
+    if (arrival == arrivals_.end()) return true;
+    return end != ends_.end() && *end <= *arrival && arrival != arrivals_.begin();
+  }
+
+ private:
+  std::vector<Nanoseconds> arrivals_;  // in order, as ends_
+  std::vector<Nanoseconds> ends_;
+};
+
+// Returns the elements of the smallest gradient, which no sum of gradients is below; 2, more than a
+// norm or a loss, without shapes.
+std::int64_t least_gradient(const Trace& trace, const std::vector<Arrival>& arrivals) {
+  std::int64_t least = 0;
+  for (const Arrival& arrival : arrivals) {
+    if (arrival.tensor < 0) continue;
+    const std::int64_t elements = trace.tensors[index(arrival.tensor)].elements;
+    if (elements > 0 && (least == 0 || elements < least)) least = elements;
+  }
+  return std::max<std::int64_t>(least, 2);
+}
 
 std::vector<Use> uses_of(const Trace& trace, const TraceTimeline& timeline,
                          const std::vector<Arrival>& arrivals) {
   std::vector<int> engine;
   for (const Arrival& arrival : arrivals) engine.push_back(arrival.thread);
   std::ranges::sort(engine);
+  const BehindPasses behind_passes(trace, arrivals);
+  const std::int64_t least = least_gradient(trace, arrivals);
   std::vector<Use> uses(trace.groups.size());
   for (const TracedCollective& collective : timeline.collectives) {
     if (collective.message.place < 0) continue;
@@ -137,13 +174,15 @@ std::vector<Use> uses_of(const Trace& trace, const TraceTimeline& timeline,
     const std::string& kind = collective.message.kind;
     const bool scatters = kind == "reduce_scatter";
     const bool reduces = kind == "all_reduce";
-    const bool backward = std::ranges::binary_search(engine, collective.thread);
+    const bool engines = std::ranges::binary_search(engine, collective.thread);
+    const bool behind = !engines && behind_passes.hold(collective.launched);
+    const bool backward = engines || (behind && collective.message.elements >= least);
     ++use.all;
     use.messages += kind == "send_recv" ? 1 : 0;
     use.swaps += kind == "all_to_all" || kind == "deep_ep" ? 1 : 0;
     use.scattered += scatters && backward ? 1 : 0;
     use.reduced += reduces && backward ? 1 : 0;
-    use.forward += (scatters || reduces) && !backward ? 1 : 0;
+    use.forward += (scatters || reduces) && !engines && !behind ? 1 : 0;
   }
   return uses;
 }
@@ -289,13 +328,15 @@ Role role_named(std::string_view description) {
 std::vector<RankGroup> groups_of(const Trace& trace, const TraceTimeline& timeline,
                                  const std::vector<Arrival>& arrivals) {
   const std::vector<Use> uses = uses_of(trace, timeline, arrivals);
+  const auto marked = std::ranges::count(trace.host, Host::kStep, &HostSpan::kind);
+  const auto updates = std::ranges::count(trace.host, Host::kOptimizer, &HostSpan::kind);
+  const auto steps =
+      std::max<std::size_t>(1, static_cast<std::size_t>(marked > 0 ? marked : updates));
   std::vector<RankGroup> groups;
   for (std::size_t i = 0; i < uses.size(); ++i) {
     RankGroup& group = groups.emplace_back(told_as(trace.groups[i], trace));
     group.calls = uses[i].all;
     group.role = role_named(group.description);
-    const std::size_t steps = std::max<std::size_t>(
-        1, static_cast<std::size_t>(std::ranges::count(trace.host, Host::kStep, &HostSpan::kind)));
     if (group.role == Role::kUnknown) group.role = role_by_use(group, uses[i], steps);
   }
   settle_levels(groups);
@@ -366,6 +407,17 @@ void check_groups(const Trace& trace, const TraceTimeline& timeline,
   }
 }
 
+bool gathers_what_it_sums(const std::vector<ObservedExchange>& exchanges, int group) {
+  std::int64_t gathered = 0, summed = 0;
+  for (const ObservedExchange& exchange : exchanges) {
+    if (exchange.in != group) continue;
+    std::int64_t& most = exchange.kind == "all_gather" ? gathered : summed;
+    const bool sums = exchange.kind == "all_reduce" && exchange.elements > 1;
+    if (sums || exchange.kind == "all_gather") most = std::max(most, exchange.elements);
+  }
+  return summed > 0 && gathered >= summed;
+}
+
 bool tells_a_cut(const TraceTimeline& timeline, const std::vector<RankGroup>& groups) {
   constexpr std::array kCuts{Role::kTensor, Role::kContext,  Role::kExpert,    Role::kExpertTensor,
                              Role::kInner,  Role::kPipeline, Role::kExpertData};
@@ -373,11 +425,20 @@ bool tells_a_cut(const TraceTimeline& timeline, const std::vector<RankGroup>& gr
     return group.calls > 0 && group.size != 1 &&
            std::ranges::find(kCuts, group.role) != kCuts.end();
   });
-  return cut || std::ranges::any_of(timeline.collectives, [&](const TracedCollective& collective) {
-           const int place = collective.message.place;
-           return collective.message.kind == "reduce_scatter" && place >= 0 &&
-                  carries_gradients(groups[index(place)].role);
-         });
+  if (cut) return true;
+  std::vector<ObservedExchange> exchanges;
+  for (const TracedCollective& collective : timeline.collectives) {
+    const int place = collective.message.place;
+    if (place < 0 || !carries_gradients(groups[index(place)].role)) continue;
+    if (collective.message.kind == "reduce_scatter") return true;
+    exchanges.push_back(exchange_of(collective, 0));
+    exchanges.back().in = place;
+  }
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const bool shared = groups[i].size > 1 && gathers_what_it_sums(exchanges, static_cast<int>(i));
+    if (shared) return true;
+  }
+  return false;
 }
 
 Parallel layout_of(const Trace& trace, const std::vector<RankGroup>& groups) {

@@ -27,6 +27,10 @@ void group_by_shapes(const Trace& trace, TraceTimeline& timeline, std::vector<Ra
 void check_groups(const Trace& trace, const TraceTimeline& timeline,
                   const std::vector<RankGroup>& groups);
 
+// Returns true if a gather of a group holds as much as its largest sum: all parameters, of an
+// update in shards.
+bool gathers_what_it_sums(const std::vector<ObservedExchange>& exchanges, int group);
+
 // Returns true if a group shows that the model is partitioned, or that gradients go to shards.
 bool tells_a_cut(const TraceTimeline& timeline, const std::vector<RankGroup>& groups);
 

@@ -357,7 +357,7 @@ bool StepWork::of_engine(const Item& item) const {
 Nanoseconds StepWork::end_of_optimizers(Nanoseconds last_arrival) const {
   Nanoseconds end = -kFar;
   for (const HostSpan& span : spans()) {
-    const bool behind = span.kind == Host::kOptimizer && span.start >= last_arrival;
+    const bool behind = span.kind == Host::kOptimizer && span.end > last_arrival;
     if (behind) end = std::max(end, span.end);
   }
   return end == -kFar ? kFar : end;

@@ -29,7 +29,7 @@ class StepWork {
     return of_window(trace_.host, window_.start, window_.end, &HostSpan::start);
   }
   bool of_engine(const Item& item) const;
-  // Returns the end of the optimizers that begin after the last arrival; kFar: there is none.
+  // Returns the end of the optimizers that end after the last arrival; kFar: there is none.
   Nanoseconds end_of_optimizers(Nanoseconds last_arrival) const;
   // Sets number, host time and idle time of the step that spans [begin, end) on the device, and the
   // time to the next step.

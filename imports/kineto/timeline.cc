@@ -209,6 +209,36 @@ std::vector<StepWindow> unmarked_steps(const Trace& trace) {
   return cut_at(forwards);
 }
 
+// Returns optimizers that run the passes themselves, in a closure (Lightning's do).
+std::vector<HostSpan> closures(const Trace& trace, const std::vector<Arrival>& arrivals) {
+  std::vector<HostSpan> found;
+  for (const HostSpan& span : trace.host) {
+    if (span.kind != Host::kOptimizer) continue;
+    if (of_window(arrivals, span.start, span.end, &Arrival::start).empty()) continue;
+    const bool nested = !found.empty() && span.start < found.back().end;
+    if (!nested) found.push_back(span);
+  }
+  return found;
+}
+
+// Returns true if a window ends inside one of the spans.
+bool cuts_inside(const std::vector<StepWindow>& windows, const std::vector<HostSpan>& spans) {
+  return std::ranges::any_of(windows, [&](const StepWindow& window) {
+    const auto span = std::ranges::upper_bound(spans, window.end, {}, &HostSpan::end);
+    return span != spans.end() && span->start < window.end;
+  });
+}
+
+// Returns steps that end with these spans, and begin with the end of the one before.
+std::vector<StepWindow> ended_by(const std::vector<HostSpan>& spans) {
+  std::vector<StepWindow> steps;
+  for (const HostSpan& span : spans) {
+    const Nanoseconds start = steps.empty() ? span.start : steps.back().end;
+    steps.push_back({static_cast<int>(steps.size()), start, span.end, false});
+  }
+  return steps;
+}
+
 std::vector<StepWindow> folded(const std::vector<StepWindow>& windows,
                                const TraceTimeline& timeline) {
   const auto synchronises = [&](const StepWindow& window) {
@@ -445,7 +475,14 @@ std::vector<StepWindow> windows_of(const Trace& trace, const TraceTimeline& time
                                    const std::vector<Arrival>& arrivals,
                                    std::vector<std::string>& notes) {
   std::vector<StepWindow> windows = profiler_steps(trace);
-  if (windows.empty()) windows = unmarked_steps(trace);
+  const std::vector<HostSpan> closed = closures(trace, arrivals);
+  if (cuts_inside(windows, closed)) {
+    notes.push_back(
+        "the profiler's steps begin inside the optimizer's, which run the passes (Lightning): "
+        "a step is assumed to reach from one optimizer's end to the next");
+    windows.clear();
+  }
+  if (windows.empty()) windows = closed.empty() ? unmarked_steps(trace) : ended_by(closed);
   for (std::size_t i = 0; i + 1 < windows.size(); ++i) {
     if (windows[i + 1].number != windows[i].number + 1) continue;
     windows[i].next_start = windows[i + 1].start;

@@ -120,10 +120,11 @@ struct StepWindow {
   Nanoseconds next_end = 0;
 };
 
-// Returns the windows of ProfilerStep#N. Without them the host's time is cut after every
-// Optimizer.step, else before every DistributedDataParallel.forward, else it is one step. Windows
-// without an arrival are left out and named in `notes`; those that do not exchange although others
-// do are folded into the next one that does.
+// Returns the windows of ProfilerStep#N. Without them, or if they cut an Optimizer.step that runs
+// the passes, the host's time is cut after every Optimizer.step, else before every
+// DistributedDataParallel.forward, else it is one step. Windows without an arrival are left out and
+// named in `notes`; those that do not exchange although others do are folded into the next one that
+// does.
 std::vector<StepWindow> windows_of(const Trace& trace, const TraceTimeline& timeline,
                                    const std::vector<Arrival>& arrivals,
                                    std::vector<std::string>& notes);

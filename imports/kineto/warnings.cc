@@ -348,11 +348,19 @@ bool looks_sharded(const Trace& trace, const TraceTimeline& timeline) {
 
 void refuse_sharded(const Trace& trace, const TraceTimeline& timeline) {
   const std::string names = joined(trace.sharded);
+  const bool grouped = std::ranges::all_of(timeline.collectives, [](const TracedCollective& c) {
+    return c.message.place >= 0 && !c.message.group.empty();
+  });
+  const bool shaped = std::ranges::any_of(
+      trace.tensors, [](const TracedTensor& tensor) { return tensor.elements > 0; });
+  // Only facts that the trace lacks are asked for.
+  const std::string help = grouped && shaped
+                               ? "`syncline init MODEL FILE...` reads the job's settings instead"
+                               : "record with torch 2.4 or later and record_shapes=True";
   throw InputError(trace.path + ": " + (names.empty() ? "gradients are reduced to shards" : names) +
                    ": gradients or parameters are sharded, and no collective of a known group of "
                    "ranks carries gradients that can be identified; the trace has " +
-                   collectives_listed(timeline) +
-                   "; record with torch 2.4 or later and record_shapes=True");
+                   collectives_listed(timeline) + "; " + help);
 }
 
 bool looks_parallel(const Trace& trace, const TraceTimeline& timeline) {

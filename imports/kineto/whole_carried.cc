@@ -28,34 +28,54 @@ class UntakenGradients {
   }
 
   // Gives an exchange the latest gradients that fit: a module's own come after those of the modules
-  // around it. If no room is left over, it gets all that arrived since the previous exchange.
+  // around it. If no room is left over, it gets all that arrived since the previous exchange. A run
+  // of exactly its size comes first: the gradient that no longer fits may be the one that sends it.
   void assign(std::size_t place_of_exchange) {
     ObservedExchange& exchange = whole_.step.exchanges[place_of_exchange];
     const WholeSent& sent = whole_.sent[place_of_exchange];
     if (!is_last_pass_[sent.pass]) return;
-    const bool expert = role_of(exchange, groups_) == Role::kExpertData;
     const Range range = range_of(sent);
-    std::vector<int> places;
-    std::int64_t sum = 0;
-    int looked = 0;  // bounds the time for a trace without a fit
-    for (int i = free_from(range.last); i >= range.first && looked < kMaxGradients;
-         i = free_from(i - 1)) {
-      ++looked;
-      const Gradient& gradient = whole_.step.gradients[index(i)];
-      if (gradient.expert != expert) continue;
-      if (sum + gradient.elements > exchange.elements) break;
-      sum += gradient.elements;
-      places.push_back(i);
+    const Run latest = run_to(range.last, range.first, exchange);
+    Run run = latest;
+    int looked = run.looked;  // bounds the time for a trace without a fit
+    for (int last = free_from(range.last);
+         run.sum != exchange.elements && last > range.first && looked < kMaxGradients;
+         last = free_from(last - 1)) {
+      run = run_to(last - 1, range.first, exchange);
+      looked += run.looked + 1;
     }
+    if (run.sum != exchange.elements) run = latest;
     // A small bucket may have more padding.
     const double least = (1 - kPadding) * static_cast<double>(exchange.elements);
-    if (sum == 0 || (static_cast<double>(sum) < least && exchange.elements > kSmallBucket)) return;
-    for (const int i : places) before_[index(i)] = i - 1;
-    std::ranges::reverse(places);
-    exchange.gradients = std::move(places);
+    const bool small = exchange.elements <= kSmallBucket;
+    if (run.sum == 0 || (static_cast<double>(run.sum) < least && !small)) return;
+    for (const int i : run.places) before_[index(i)] = i - 1;
+    std::ranges::reverse(run.places);
+    exchange.gradients = std::move(run.places);
   }
 
  private:
+  struct Run {
+    std::vector<int> places;  // from the last one back
+    std::int64_t sum = 0;
+    int looked = 0;
+  };
+
+  // Returns the run of free gradients that ends with `last` and fits into the exchange.
+  Run run_to(int last, int first, const ObservedExchange& exchange) {
+    const bool expert = role_of(exchange, groups_) == Role::kExpertData;
+    Run run;
+    for (int i = free_from(last); i >= first && run.looked < kMaxGradients; i = free_from(i - 1)) {
+      ++run.looked;
+      const Gradient& gradient = whole_.step.gradients[index(i)];
+      if (gradient.expert != expert) continue;
+      if (run.sum + gradient.elements > exchange.elements) break;
+      run.sum += gradient.elements;
+      run.places.push_back(i);
+    }
+    return run;
+  }
+
   void find_last_passes() {
     is_last_pass_.assign(laid_.chunks.size(), false);
     std::set<int> chunks;

@@ -62,6 +62,12 @@ Whole whole_of(const WholeStep& typical, const std::vector<RankGroup>& groups,
   whole.regather = typical.regathers;
   whole.gathers_late = typical.gathers_late;
   whole.parameters = typical.gathered;
+  whole.behind = true;
+  for (std::size_t i = 0; i < typical.sent.size(); ++i) {
+    const bool of_gradients = !typical.step.exchanges[i].gradients.empty();
+    const bool early = typical.sent[i].engine || !typical.sent[i].behind;
+    if (of_gradients && early) whole.behind = false;
+  }
   for (const ObservedExchange& exchange : typical.step.exchanges) {
     if (exchange.in < 0) continue;
     const RankGroup& group = groups[static_cast<std::size_t>(exchange.in)];
@@ -73,6 +79,12 @@ Whole whole_of(const WholeStep& typical, const std::vector<RankGroup>& groups,
     const bool shards = exchange.kind == "reduce_scatter" && !exchange.gradients.empty() &&
                         group.role != Role::kExpertData;
     if (shards) whole.shards = group.size;
+  }
+  for (std::size_t i = 0; i < groups.size() && whole.shards == 0; ++i) {
+    const bool data = groups[i].role == Role::kData && groups[i].size > 1;
+    if (!data || !gathers_what_it_sums(typical.step.exchanges, static_cast<int>(i))) continue;
+    whole.shards = groups[i].size;
+    whole.all_reduced = true;
   }
   return whole;
 }

@@ -58,9 +58,10 @@ void expect_layout(const Observed& observed, const CutJob& job) {
                parallel.expert, observed.whole->micro_batches),
       std::tie(job.tensor, job.context, job.pipeline, job.chunks, job.expert, job.micro_batches));
   EXPECT_EQ(parallel.pipeline_inside, job.inside);
-  EXPECT_EQ(observed.whole->shards, job.shard > 0    ? job.shard
-                                    : job.all_reduce ? 0
-                                                     : job.data * job.context / job.instances);
+  EXPECT_EQ(observed.whole->shards, job.shard > 0       ? job.shard
+                                    : job.shared_update ? job.data
+                                    : job.all_reduce    ? 0
+                                                        : job.data * job.context / job.instances);
 }
 
 // The job's layout, and every rank's last step, part by part.
@@ -351,6 +352,67 @@ TEST_F(WholeTrace, GroupsWithoutDescriptions) {
     for (std::size_t i = 0; i < told.groups.size(); ++i) {
       EXPECT_EQ(told.groups[i].role, guessed.groups[i].role) << told.groups[i].description;
     }
+  }
+}
+
+// Sums after the backward pass (norms, overflows, last buckets, losses) are not of
+// the layers: the group is no tensor group.
+TEST_F(WholeTrace, LaterSumsAreNotOfTheLayers) {
+  CutJob job = kSharded;
+  job.described = false;
+  job.norms = 2;
+  const Observed observed = read_truly(job, CutTraces(job));
+  EXPECT_EQ(group_named(observed, "shard0")->role, Role::kData);
+  EXPECT_EQ(observed.whole->shards, 4);
+}
+
+// As DeepSpeed's stages 1 and 2 do it: buckets are all-reduced, each rank updates a shard.
+TEST_F(WholeTrace, AllReducedGradientsOfASharedUpdate) {
+  for (const bool behind : {false, true}) {
+    const CutJob job{.data = 4,
+                     .all_reduce = true,
+                     .behind = behind,
+                     .shared_update = true,
+                     .norms = 1,
+                     .described = false};
+    const Observed observed = read_truly(job, CutTraces(job));
+    EXPECT_EQ(group_named(observed, "dp0")->role, Role::kData);
+    const Imported imported = scenario_of(observed, {});
+    const Json strategy = imported.scenario.at("strategies").at(0);
+    EXPECT_EQ(strategy.at("exchange"), "sharded_update");
+    EXPECT_EQ(strategy.value("overlap", true), !behind);
+    EXPECT_EQ(strategy.at("fusion").at("groups").size(), 2u);
+    EXPECT_EQ(strategy.at("gather_groups").size(), 1u);
+    (void)test::scenario_in(imported.scenario);
+  }
+}
+
+// The gradient that sends a bucket is not in it, although it has arrived.
+TEST_F(WholeTrace, ABucketThatTheNextGradientSends) {
+  for (const bool all_reduce : {false, true}) {
+    const CutJob job{.data = 2,
+                     .all_reduce = all_reduce,
+                     .next_sends = true,
+                     .shared_update = all_reduce,
+                     .described = false};
+    const Observed observed = read_truly(job, CutTraces(job));
+    std::vector<std::vector<int>> buckets;
+    for (const ObservedExchange& exchange : observed.ranks[0].steps[0].exchanges) {
+      if (!exchange.gradients.empty()) buckets.push_back(exchange.gradients);
+    }
+    EXPECT_EQ(buckets, (std::vector<std::vector<int>>{{0, 1, 2}, {3, 4, 5, 6, 7}}));
+  }
+}
+
+// Megatron without overlap_grad_reduce, with and without its optimizer's shards.
+TEST_F(WholeTrace, LaterSumsDoNotOverlapTheBackwardPass) {
+  for (const bool all_reduce : {false, true}) {
+    CutJob job = kMegatron;
+    job.behind = true;
+    job.all_reduce = all_reduce;
+    const Observed observed = read(CutTraces(job), job);
+    const Json strategy = scenario_of(observed, {}).scenario.at("strategies").at(0);
+    EXPECT_EQ(strategy.value("overlap", true), false);
   }
 }
 

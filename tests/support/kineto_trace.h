@@ -66,6 +66,8 @@ struct TraceDialect {
   bool hook = false;            // reducer::copy_
   bool profiler_steps = true;   // ProfilerStep#N
   bool optimizer_marks = true;  // Optimizer.step#...
+  bool closure = false;         // the optimizer runs the passes
+  bool cut_inside = false;      // ProfilerStep begins between forward and backward pass
   std::string optimizer = "SGD";
   bool disorder = false;     // events in any order
   bool new_ids = false;      // correlations count from 1 in every step
@@ -428,7 +430,7 @@ class TraceWriter {
     work("kernel", "void sgd()", kMain, returned + kMicro, returned + 2 * kMicro, 7, behind,
          behind + length);
     behind += length;
-    if (dialect_.optimizer_marks) {
+    if (dialect_.optimizer_marks && !dialect_.closure) {
       host("Optimizer.step#" + dialect_.optimizer + ".step", kMain, call - 3 * kMicro,
            returned + 9 * kMicro, "", true);
     }
@@ -471,13 +473,14 @@ class TraceWriter {
     if (dialect_.broadcasts) broadcast_buffers(call, device, step);
     broadcasts_ = step.exchanges.size();
     Time backward = device;
-    Time pass_begin = begin;
+    Time pass_begin = begin, forwarded = begin;
     for (int pass = 0; pass < dialect_.passes; ++pass) {
       for (int k = dice_.between(1, 6); k > 0; --k) {
         kernel(kMain, call, device, draw(1, 900));
         device += dice_.chance(40) ? draw(1, 20) : 0;
       }
       backward = device;
+      forwarded = call;
       complete_.clear();
       const bool last = pass + 1 == dialect_.passes;
       for (std::size_t i = 0; i < shapes_.size(); ++i) arrive(i, call, device, step, last);
@@ -497,7 +500,15 @@ class TraceWriter {
     device_ = device;
     updates_.push_back(device);
     if (dialect_.step_a_pass) step.number = (number + 1) * dialect_.passes - 1;
-    if (dialect_.profiler_steps) {
+    if (dialect_.closure) {
+      host("Optimizer.step#" + dialect_.optimizer + ".step", kMain, begin, host_, "", true);
+    }
+    if (dialect_.cut_inside) {
+      if (!truth_.empty()) {
+        host("ProfilerStep#" + std::to_string(number), kMain, forwarded_, forwarded, "", true);
+      }
+      forwarded_ = forwarded;
+    } else if (dialect_.profiler_steps) {
       host("ProfilerStep#" + std::to_string(step.number), kMain, pass_begin, host_, "", true);
       step.cpu = seconds_of(host_ - begin);
     }
@@ -521,6 +532,7 @@ class TraceWriter {
   std::vector<Time> forwards_;               // where each step's first kernel begins
   std::vector<Time> updates_;                // and its last one ends
   Time forward_ = 0;
+  Time forwarded_ = 0;  // the host's end of the last forward pass
   Time network_ = 0;
   Time device_ = 0;  // where both stand behind the step
   Time host_ = 0;
@@ -546,6 +558,10 @@ inline std::vector<TraceDialect> trace_dialects() {
       {.name = "views_old", .whole = true, .shapes = true, .nccl_metadata = false, .views = true},
       {.name = "hook", .shapes = true, .hook = true},
       {.name = "unmarked", .profiler_steps = false},
+      {.name = "closure", .shapes = true, .closure = true},
+      {.name = "closure_unmarked", .profiler_steps = false, .closure = true},
+      {.name = "closure_cut", .shapes = true, .closure = true, .cut_inside = true},
+      {.name = "closure_cut_passes", .closure = true, .cut_inside = true, .passes = 2},
       {.name = "bare", .shapes = true, .profiler_steps = false, .optimizer_marks = false},
       {.name = "disorder", .disorder = true},
       {.name = "accumulation", .passes = 3},

@@ -17,20 +17,24 @@ namespace syncline::test {
 
 struct CutJob {
   int tensor = 1, context = 1, pipeline = 1, data = 1, micro_batches = 1;
-  int shard = 0;              // FSDP2 in shard groups of so many; 0: Megatron
-  int chunks = 1;             // model chunks a stage, interleaved
-  int layers = 4;             // of a chunk
-  int instances = 1;          // of Megatron's distributed optimizer
-  int expert = 1;             // ranks that share the experts of a layer, neighbours
-  bool inside = false;        // pipeline stages are neighbours, replicas far apart
-  bool all_reduce = false;    // without the distributed optimizer
-  bool wide_sums = false;     // gradients are summed in fp32
-  bool gpipe = false;         // all forward passes, then all backward passes
-  bool losses = false;        // are averaged between passes
-  bool whole_shapes = false;  // weights tell the shape that a tensor group holds together
-  bool described = true;      // groups have descriptions
-  bool named = true;          // and names and ranks
-  int late_rank = -1;         // whose kernels take a tenth longer
+  int shard = 0;               // FSDP2 in shard groups of so many; 0: Megatron
+  int chunks = 1;              // model chunks a stage, interleaved
+  int layers = 4;              // of a chunk
+  int instances = 1;           // of Megatron's distributed optimizer
+  int expert = 1;              // ranks that share the experts of a layer, neighbours
+  bool inside = false;         // pipeline stages are neighbours, replicas far apart
+  bool all_reduce = false;     // without the distributed optimizer
+  bool wide_sums = false;      // gradients are summed in fp32
+  bool behind = false;         // gradients are summed once the last backward pass is over
+  bool next_sends = false;     // a bucket is sent by the gradient that no longer fits (DeepSpeed)
+  bool shared_update = false;  // all_reduce: each rank updates a shard, and all are gathered
+  int norms = 0;               // single values that are summed ahead of the update
+  bool gpipe = false;          // all forward passes, then all backward passes
+  bool losses = false;         // are averaged between passes
+  bool whole_shapes = false;   // weights tell the shape that a tensor group holds together
+  bool described = true;       // groups have descriptions
+  bool named = true;           // and names and ranks
+  int late_rank = -1;          // whose kernels take a tenth longer
   int steps = 3;
 
   int world() const { return tensor * context * pipeline * data; }
@@ -226,9 +230,12 @@ class CutTraces {
         if (which == 1) swap_tokens(rank);
         add(rank, {Kind::kArrive, phase_, 0, -1, -1, gradient + which});
       }
+      if (job_.next_sends && layer == job_.layers - 2) {
+        sums_.push_back(reduce(rank, "dp", kLayer + kHigh));
+      }
       if (job_.shard > 0) {
         scatter(rank);
-      } else if (exchanges && layer % 2 == 0) {
+      } else if (exchanges && layer % 2 == 0 && !job_.behind && !job_.next_sends) {
         reduce(rank);
       }
     }
@@ -284,9 +291,20 @@ class CutTraces {
       }
     }
     phase_ = Phase::kUpdate;
+    for (int i = 0; job_.behind && i < job_.layers / 2; ++i) reduce(rank);
+    if (job_.next_sends) {
+      sums_.push_back(reduce(rank, "dp", (job_.layers - 1) * kLayer - kHigh));
+    }
     for (const int sum : sums_) wait(rank, sum);
+    for (int i = 0; i < job_.norms; ++i) {
+      wait(rank, start(rank, job_.shard > 0 ? "shard" : "dp", "allreduce", 1, 1, 10 * kMicro));
+    }
     add(rank, {Kind::kOptimizer, phase_});
     kernel(rank, 200 * kMicro);
+    if (job_.shared_update) {
+      const std::int64_t all = job_.layers * kLayer;
+      wait(rank, start(rank, "dp", "_allgather_base", all / job_.data, all, 150 * kMicro));
+    }
     if (job_.shard > 0 || job_.all_reduce || job_.data == 1) return;
     for (std::size_t i = 0; i < sums_.size(); ++i) {
       const Own sum = own.collectives[index(sums_[i])];
