@@ -37,7 +37,7 @@ void refuse_idle(const Evaluated& evaluated, const Strategy& strategy) {
 }
 
 // Finds the costs that measure() asks for. A simulation, which may be another process, begins with
-// what this one has found.
+// these.
 void find_costs(const plan::Plan& plan, collective::CostCache& cache) {
   for (const plan::Op& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);

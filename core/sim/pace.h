@@ -1,4 +1,4 @@
-// The moment from which a collective whose rounds are alike repeats itself, round after round.
+// The moment from which a collective with equal rounds repeats itself, round after round.
 //
 // Example: a ring of 1,024 ranks on shared uplinks. Round 0 takes some ranks 6 us longer than
 // others; the difference halves about every ten rounds. After 160 of the 2,046 rounds every event
@@ -38,8 +38,8 @@ class Pace {
   // Returns the duration of a round, the mean of the last.
   Seconds round() const { return sum_ / alike_; }
 
-  // Notes an event. Returns true once all that happened at any rank in each of the last rounds of
-  // rank 0 is what happened the round before, equally long after it.
+  // Notes an event. Returns true once each event at any rank in the last rounds of rank 0 happened
+  // one round after the same event of the round before.
   bool note(Event event, int rank, Seconds now) {
     const Seconds since = now - ended_;
     const bool over = ends_ && since > kEqual * (ended_ - ranks_.front().known[kRound]);

@@ -108,8 +108,8 @@ bool sends_alike(const Program& program, int one, int other) {
   return std::equal(begin(one), begin(one + 1), begin(other), begin(other + 1), same);
 }
 
-// Sets the program's `alike`: 0 unless all ranks have as many rounds, and each round the messages
-// of the first.
+// Sets the program's `alike`: 0 unless all ranks have the same number of rounds, and each round the
+// messages of the first.
 void count_alike(Program& program) {
   const int rounds = program.first_round[1] - program.first_round[0];
   for (int rank = 0; rank < program.ranks(); ++rank) {

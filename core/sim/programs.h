@@ -1,5 +1,4 @@
-// The messages of a plan's collectives: who sends what to whom in which of its rounds, and which
-// links they share.
+// The messages of a plan's collectives: sender, receiver, round of each, bytes, and links.
 #pragma once
 
 #include <cstddef>

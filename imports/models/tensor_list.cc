@@ -185,7 +185,7 @@ bool recognises_list(const Head& head) {
 }
 
 // Gives integers, which are weights that were quantised to a byte or less each, the format and the
-// number of elements with as many bytes. Says what is frozen.
+// number of elements with the same bytes. Says what is frozen.
 void take_frozen(Parameters& parameters, Observed& observed) {
   std::ptrdiff_t frozen = 0, integers = 0;
   for (Parameter& each : parameters) {

@@ -190,7 +190,7 @@ TEST(SteadyEnds, ADataCentreOfTreesIsCosted) {
   }
 }
 
-// A simulation in another process, or a cache of shifted links, begins with what was found.
+// A simulation in another process, or a cache of shifted links, begins with the walks found so far.
 TEST(CostCache, CachesOfTheSameLinksWalkManyMessagesOnce) {
   const Cluster cluster = two_tier_cluster(1024, 8);
   const auto all_reduce = collective_of(CollectiveKind::kAllReduce, "double_binary_tree",
