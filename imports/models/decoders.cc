@@ -140,13 +140,19 @@ void lay_gptj(Reader& reader, Laid& laid, bool merged) {
 void gptj(Reader& reader, Laid& laid) { lay_gptj(reader, laid, false); }
 void codegen(Reader& reader, Laid& laid) { lay_gptj(reader, laid, true); }
 
-void gpt_bigcode(Reader& reader, Laid& laid) {
+void lay_gpt2(Reader& reader, Laid& laid, bool multi_query) {
   Plan plan = gpt2_keys(reader);
   plan.positions = width_or(reader, "n_positions", 1024);
   plan.merged = true;
-  if (flag_or(reader, "multi_query", true)) plan.keys = plan.hidden / heads_in(reader, "n_head");
+  if (multi_query) plan.keys = plan.hidden / heads_in(reader, "n_head");
   plan.tied = flag_or(reader, "tie_word_embeddings", true);
   lay(laid, plan);
+}
+
+// GPT-2 with the head of a task: without, the catalogue lays it down.
+void gpt2(Reader& reader, Laid& laid) { lay_gpt2(reader, laid, false); }
+void gpt_bigcode(Reader& reader, Laid& laid) {
+  lay_gpt2(reader, laid, flag_or(reader, "multi_query", true));
 }
 
 void opt(Reader& reader, Laid& laid) {
@@ -469,6 +475,7 @@ void mamba2(Reader& reader, Laid& laid) {
 
 const std::vector<Family>& decoders() {
   static const std::vector<Family> rows = {
+      {"gpt2", gpt2},
       {"gpt_neox", gpt_neox},
       {"gpt_neo", gpt_neo},
       {"gptj", gptj},

@@ -47,19 +47,41 @@ void lay_layers(Laid& laid, const Sizes& sizes) {
 
 // A product and a norm ahead of the words, which share the embedding.
 void lay_word_head(Reader& reader, Laid& laid, std::int64_t hidden, std::int64_t columns) {
-  if (laid.end != End::kWords) return;
+  if (!laid.has_words()) return;
   laid.linear("head.transform", hidden, columns, true);
   laid.norm("head.LayerNorm", columns, true);
   laid.head("head.decoder", width(reader, "vocab_size"), columns,
             flag_or(reader, "tie_word_embeddings", true), true);
 }
 
-// `between`: a product ahead of the classes.
-void lay_class_head(Reader& reader, Laid& laid, std::int64_t hidden, bool between) {
-  if (laid.end != End::kClasses) return;
+// Lays the head of a task. `between`: a product ahead of the classes of a whole sample.
+void lay_task_head(Reader& reader, Laid& laid, std::int64_t hidden, bool between = true) {
   constexpr std::int64_t kUsual = 2;
-  if (between) laid.linear("classifier.dense", hidden, hidden, true);
-  laid.linear("classifier.out", hidden, classes_of(reader, kUsual), true);
+  const auto out = [&](std::int64_t columns) { laid.linear("classifier", hidden, columns, true); };
+  const bool whole = laid.ends_in({End::kClasses, End::kChoices});
+  if (whole && between) laid.linear("classifier.dense", hidden, hidden, true);
+  if (laid.ends_in({End::kClasses, End::kEachToken})) out(classes_of(reader, kUsual));
+  if (laid.ends_in({End::kChoices})) out(1);
+  if (laid.ends_in({End::kSpans})) out(2);
+}
+
+// Lays BERT's pooler and head; that of its training is of words and of whether two texts follow.
+void lay_pretrained_head(Reader& reader, Laid& laid, std::int64_t hidden, std::int64_t columns) {
+  const bool pairs = laid.ends_in({End::kPairs, End::kPretrain});
+  if (pairs || laid.ends_in({End::kNone, End::kClasses, End::kChoices})) {
+    laid.linear("pooler", hidden, hidden, true);
+  }
+  lay_word_head(reader, laid, hidden, columns);
+  if (pairs) laid.linear("seq_relationship", hidden, 2, true);
+  lay_task_head(reader, laid, hidden, false);
+}
+
+// BERT with any head but none, which the catalogue lays down.
+void bert(Reader& reader, Laid& laid) {
+  const Sizes sizes = sizes_of(reader);
+  lay_tables(reader, laid, sizes.hidden, true);
+  lay_layers(laid, sizes);
+  lay_pretrained_head(reader, laid, sizes.hidden, sizes.hidden);
 }
 
 // RoBERTa and its kin; the pooler is there for the model alone.
@@ -67,9 +89,9 @@ void lay_roberta(Reader& reader, Laid& laid, bool kinds) {
   const Sizes sizes = sizes_of(reader);
   lay_tables(reader, laid, sizes.hidden, kinds);
   lay_layers(laid, sizes);
-  if (laid.end == End::kNone) laid.linear("pooler.dense", sizes.hidden, sizes.hidden, true);
+  if (laid.ends_in({End::kNone})) laid.linear("pooler.dense", sizes.hidden, sizes.hidden, true);
   lay_word_head(reader, laid, sizes.hidden, sizes.hidden);
-  lay_class_head(reader, laid, sizes.hidden, true);
+  lay_task_head(reader, laid, sizes.hidden);
 }
 void roberta(Reader& reader, Laid& laid) { lay_roberta(reader, laid, true); }
 void mpnet(Reader& reader, Laid& laid) {
@@ -84,7 +106,7 @@ void distilbert(Reader& reader, Laid& laid) {
   lay_tables(reader, laid, sizes.hidden, false);
   lay_layers(laid, sizes);
   lay_word_head(reader, laid, sizes.hidden, sizes.hidden);
-  lay_class_head(reader, laid, sizes.hidden, true);
+  lay_task_head(reader, laid, sizes.hidden);
 }
 
 // All layers of a group are one.
@@ -103,9 +125,7 @@ void albert(Reader& reader, Laid& laid) {
                    times);
     }
   }
-  if (laid.end != End::kWords) laid.linear("pooler", sizes.hidden, sizes.hidden, true);
-  lay_word_head(reader, laid, sizes.hidden, columns);
-  lay_class_head(reader, laid, sizes.hidden, false);
+  lay_pretrained_head(reader, laid, sizes.hidden, columns);
 }
 
 void electra(Reader& reader, Laid& laid) {
@@ -114,8 +134,13 @@ void electra(Reader& reader, Laid& laid) {
   lay_tables(reader, laid, columns, true);
   if (columns != sizes.hidden) laid.linear("embeddings_project", columns, sizes.hidden, true);
   lay_layers(laid, sizes);
+  if (laid.ends_in({End::kPretrain})) {  // whether a word was replaced
+    laid.linear("discriminator.dense", sizes.hidden, sizes.hidden, true);
+    laid.linear("discriminator.prediction", sizes.hidden, 1, true);
+    return;
+  }
   lay_word_head(reader, laid, sizes.hidden, columns);
-  lay_class_head(reader, laid, sizes.hidden, true);
+  lay_task_head(reader, laid, sizes.hidden);
 }
 
 // Attention to distances: their table, and its products unless those of the keys serve.
@@ -164,7 +189,7 @@ void deberta_v2(Reader& reader, Laid& laid) {
     laid.norm("encoder.conv.LayerNorm", sizes.hidden, true);
   }
   lay_word_head(reader, laid, sizes.hidden, columns);
-  lay_class_head(reader, laid, sizes.hidden, true);
+  lay_task_head(reader, laid, sizes.hidden);
 }
 
 void modernbert(Reader& reader, Laid& laid) {
@@ -185,12 +210,21 @@ void modernbert(Reader& reader, Laid& laid) {
     laid.linear(at + "mlp.Wo", sizes.inner, sizes.hidden, inner);
   }
   laid.norm("final_norm", sizes.hidden, bias);
-  if (laid.end == End::kNone) return;
+  if (laid.ends_in({End::kNone})) return;
   laid.linear("head.dense", sizes.hidden, sizes.hidden, flag_or(reader, "classifier_bias", false));
   laid.norm("head.norm", sizes.hidden, bias);
   laid.head("decoder", words, sizes.hidden, flag_or(reader, "tie_word_embeddings", true),
             flag_or(reader, "decoder_bias", true));
-  lay_class_head(reader, laid, sizes.hidden, false);
+  lay_task_head(reader, laid, sizes.hidden, false);
+}
+
+// Lays the head of a sample or of its words, on the output of a decoder.
+void lay_decoded_head(Reader& reader, Laid& laid, std::int64_t hidden, std::int64_t classes) {
+  if (laid.ends_in({End::kClasses})) {
+    laid.linear("classification_head.dense", hidden, hidden, true);
+    laid.linear("classification_head.out_proj", hidden, classes_of(reader, classes), true);
+  }
+  if (laid.ends_in({End::kSpans})) laid.linear("qa_outputs", hidden, 2, true);
 }
 
 // A stack of T5: attention to itself, to the encoder if it decodes, and the inner half.
@@ -226,19 +260,22 @@ void lay_t5_stack(Reader& reader, Laid& laid, const T5Stack& stack) {
 }
 
 void lay_t5(Reader& reader, Laid& laid, bool biased, bool tied) {
-  const std::int64_t words = width(reader, "vocab_size");
+  const std::int64_t words = width(reader, "vocab_size"), hidden = width(reader, "d_model");
   T5Stack stack{layers(reader, "num_layers"), size(reader, "num_heads", operators::kMaxHeads),
                 false, biased, false};
   if (has_value(reader, "feed_forward_proj")) {
     stack.gated = reader.text("feed_forward_proj").starts_with("gated");
   }
-  laid.table("shared.embed_tokens", words, width(reader, "d_model"));
+  laid.table("shared.embed_tokens", words, hidden);
   lay_t5_stack(reader, laid, stack);
-  stack.layers = size_or(reader, "num_decoder_layers", stack.layers, operators::kMaxLayers);
-  stack.decodes = true;
-  lay_t5_stack(reader, laid, stack);
-  laid.head("lm_head", words, width(reader, "d_model"),
-            flag_or(reader, "tie_word_embeddings", tied));
+  if (!laid.ends_in({End::kEncoder, End::kEachToken})) {
+    stack.layers = size_or(reader, "num_decoder_layers", stack.layers, operators::kMaxLayers);
+    stack.decodes = true;
+    lay_t5_stack(reader, laid, stack);
+  }
+  laid.head("lm_head", words, hidden, flag_or(reader, "tie_word_embeddings", tied));
+  if (laid.ends_in({End::kEachToken})) lay_task_head(reader, laid, hidden);
+  lay_decoded_head(reader, laid, hidden, 2);
 }
 void t5(Reader& reader, Laid& laid) { lay_t5(reader, laid, false, true); }
 void mt5(Reader& reader, Laid& laid) { lay_t5(reader, laid, false, false); }
@@ -272,37 +309,74 @@ void lay_bart_stack(Reader& reader, Laid& laid, bool decodes, bool key_bias) {
   }
 }
 
-// `learned`: positions are a table, with a norm; else waves that nobody trains.
-void lay_bart(Reader& reader, Laid& laid, bool closing_norm, bool learned = true) {
-  constexpr std::int64_t kOffset = 2;  // rows ahead of the first position
-  const std::int64_t hidden = width(reader, "d_model"), words = width(reader, "vocab_size");
-  laid.table("shared.embed_tokens", words, hidden);
-  for (const bool decodes : {false, true}) {
-    const std::string name = decodes ? "decoder." : "encoder.";
-    if (learned) {
-      laid.table(name + "embed_positions", width(reader, "max_position_embeddings") + kOffset,
-                 hidden);
-      laid.norm(name + "layernorm_embedding", hidden, true);
-    }
-    lay_bart_stack(reader, laid, decodes, true);
-    if (closing_norm) laid.norm(name + "layer_norm", hidden, true);
+// Features of BART and its kin. Without a table, positions are waves that nobody trains.
+struct BartKind {
+  std::string_view type;
+  bool learned = true;
+  std::int64_t offset = 2;  // rows ahead of the first position
+  bool embedding_norm = true, closing_norm = false;
+};
+constexpr BartKind kBarts[] = {
+    {"bart"},
+    {"plbart"},
+    {"mbart", true, 2, true, true},
+    {"m2m_100", false, 0, false, true},
+    {"pegasus", false, 0, false, true},
+    {"marian", false, 0, false, false},
+    {"blenderbot", true, 0, false, true},
+    {"blenderbot-small", true, 0, true, false},
+};
+
+void lay_bart_half(Reader& reader, Laid& laid, const BartKind& kind, bool decodes) {
+  const std::string name = decodes ? "decoder." : "encoder.";
+  const std::int64_t hidden = width(reader, "d_model");
+  if (kind.learned) {
+    laid.table(name + "embed_positions", width(reader, "max_position_embeddings") + kind.offset,
+               hidden);
   }
-  laid.head("lm_head", words, hidden, flag_or(reader, "tie_word_embeddings", true));
+  if (kind.embedding_norm) laid.norm(name + "layernorm_embedding", hidden, true);
+  lay_bart_stack(reader, laid, decodes, true);
+  if (kind.closing_norm) laid.norm(name + "layer_norm", hidden, true);
 }
-void bart(Reader& reader, Laid& laid) { lay_bart(reader, laid, false); }
-void mbart(Reader& reader, Laid& laid) { lay_bart(reader, laid, true); }
-void m2m_100(Reader& reader, Laid& laid) { lay_bart(reader, laid, true, false); }
+
+void lay_bart(Reader& reader, Laid& laid, const BartKind& kind) {
+  const std::int64_t usual_classes = kind.type == "bart" ? 3 : 2;
+  const std::int64_t hidden = width(reader, "d_model"), words = width(reader, "vocab_size");
+  expect_flag(reader, "share_encoder_decoder_embeddings", true);
+  laid.table("shared.embed_tokens", words, hidden);
+  if (!laid.ends_in({End::kCausal})) lay_bart_half(reader, laid, kind, false);
+  lay_bart_half(reader, laid, kind, true);
+  laid.head("lm_head", words, hidden, flag_or(reader, "tie_word_embeddings", true));
+  lay_decoded_head(reader, laid, hidden, usual_classes);
+}
+template <const BartKind& kind>
+void bart(Reader& reader, Laid& laid) {
+  lay_bart(reader, laid, kind);
+}
 
 // Two convolutions over the sound's spectrum; its positions are waves that nobody trains.
-void whisper(Reader& reader, Laid& laid) {
+void lay_whisper_encoder(Reader& reader, Laid& laid) {
   constexpr std::int64_t kKernel = 3;
-  const std::int64_t hidden = width(reader, "d_model"), words = width(reader, "vocab_size");
+  const std::int64_t hidden = width(reader, "d_model");
   laid.add("encoder.conv1.weight", {hidden, width(reader, "num_mel_bins"), kKernel}, 1);
   laid.add("encoder.conv1.bias", {hidden});
   laid.add("encoder.conv2.weight", {hidden, hidden, kKernel}, 1);
   laid.add("encoder.conv2.bias", {hidden});
   lay_bart_stack(reader, laid, false, false);
   laid.norm("encoder.layer_norm", hidden, true);
+}
+
+void whisper(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "d_model"), words = width(reader, "vocab_size");
+  if (!laid.ends_in({End::kCausal})) lay_whisper_encoder(reader, laid);
+  if (laid.ends_in({End::kSounds})) {
+    constexpr std::int64_t kUsual = 256, kUsualClasses = 2;
+    const std::int64_t between = width_or(reader, "classifier_proj_size", kUsual);
+    expect_flag(reader, "use_weighted_layer_sum", false);
+    laid.linear("projector", hidden, between, true);
+    laid.linear("classifier", between, classes_of(reader, kUsualClasses), true);
+    return;
+  }
   laid.table("decoder.embed_tokens", words, hidden);
   laid.table("decoder.embed_positions", width(reader, "max_target_positions"), hidden);
   lay_bart_stack(reader, laid, true, false);
@@ -340,19 +414,13 @@ std::int64_t lay_crossing_gpt2(Reader& reader, Laid& laid) {
 std::int64_t lay_crossing_decoder(Reader& reader, const std::string& type, Laid& laid) {
   if (type == "gpt2") return lay_crossing_gpt2(reader, laid);
   if (type != "bart" && type != "mbart") return 0;
-  constexpr std::int64_t kOffset = 2;  // as in lay_bart
-  const std::int64_t hidden = width(reader, "d_model"), words = width(reader, "vocab_size");
-  laid.table("decoder.embed_tokens", words, hidden);
-  laid.table("decoder.embed_positions", width(reader, "max_position_embeddings") + kOffset, hidden);
-  laid.norm("decoder.layernorm_embedding", hidden, true);
-  lay_bart_stack(reader, laid, true, true);
-  if (type == "mbart") laid.norm("decoder.layer_norm", hidden, true);
-  laid.head("lm_head", words, hidden, flag_or(reader, "tie_word_embeddings", true));
-  return hidden;
+  lay_bart(reader, laid, *std::ranges::find(kBarts, type, &BartKind::type));
+  return width(reader, "d_model");
 }
 
 const std::vector<Family>& encoders() {
   static const std::vector<Family> rows = {
+      {"bert", bert},
       {"roberta", roberta},
       {"xlm-roberta", roberta},
       {"camembert", roberta},
@@ -365,9 +433,14 @@ const std::vector<Family>& encoders() {
       {"t5", t5},
       {"mt5", mt5},
       {"umt5", umt5},
-      {"bart", bart},
-      {"mbart", mbart},
-      {"m2m_100", m2m_100},
+      {"bart", bart<kBarts[0]>},
+      {"plbart", bart<kBarts[1]>},
+      {"mbart", bart<kBarts[2]>},
+      {"m2m_100", bart<kBarts[3]>},
+      {"pegasus", bart<kBarts[4]>},
+      {"marian", bart<kBarts[5]>},
+      {"blenderbot", bart<kBarts[6]>},
+      {"blenderbot-small", bart<kBarts[7]>},
       {"whisper", whisper},
   };
   return rows;

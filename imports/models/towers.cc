@@ -91,7 +91,7 @@ struct Part {
 
 void lay_classes(Reader& reader, Laid& laid, std::int64_t hidden, const char* name) {
   constexpr std::int64_t kUsualClasses = 2;
-  if (laid.end == End::kClasses) {
+  if (laid.ends_in({End::kClasses})) {
     laid.linear(name, hidden, classes_of(reader, kUsualClasses), true);
   }
 }
@@ -419,6 +419,10 @@ void clip(Reader& reader, Laid& laid) {
   const Part vision(reader, "vision_config", "clip_vision_model");
   const Part text(reader, "text_config", "clip_text_model");
   Reader seen = vision.reader(), own = text.reader();
+  if (laid.ends_in({End::kClasses})) {
+    clip_vision(seen, laid);
+    return lay_classes(reader, laid, width(seen, "hidden_size"), "classifier");
+  }
   const std::int64_t hidden = width(own, "hidden_size");
   const std::int64_t common = width_or(reader, "projection_dim", 512);
   laid.add("logit_scale", {});
@@ -435,6 +439,10 @@ void siglip(Reader& reader, Laid& laid) {
   const Part vision(reader, "vision_config", "siglip_vision_model");
   const Part text(reader, "text_config", "siglip_text_model");
   Reader seen = vision.reader(), own = text.reader();
+  if (laid.ends_in({End::kClasses})) {
+    siglip_vision(seen, laid);
+    return lay_classes(reader, laid, width(seen, "hidden_size"), "classifier");
+  }
   const std::int64_t hidden = width(own, "hidden_size");
   laid.add("logit_scale", {1});
   laid.add("logit_bias", {1});
@@ -457,10 +465,17 @@ void lay_vit(Reader& reader, Laid& laid, bool distilled) {
   laid.norm("layernorm", hidden, true);
 }
 
-void deit(Reader& reader, Laid& laid) {
-  lay_vit(reader, laid, true);
-  lay_classes(reader, laid, width(reader, "hidden_size"), "classifier");
+void lay_vit_model(Reader& reader, Laid& laid, bool distilled) {
+  const std::int64_t hidden = width(reader, "hidden_size");
+  expect_flag(reader, "qkv_bias", true);
+  lay_vit(reader, laid, distilled);
+  if (laid.ends_in({End::kNone})) {
+    laid.linear("pooler.dense", hidden, width_or(reader, "pooler_output_size", hidden), true);
+  }
+  lay_classes(reader, laid, hidden, "classifier");
 }
+void vit(Reader& reader, Laid& laid) { lay_vit_model(reader, laid, false); }
+void deit(Reader& reader, Laid& laid) { lay_vit_model(reader, laid, true); }
 
 // ViT or DeiT with its pooler, and a decoder of text.
 void vision_encoder_decoder(Reader& reader, Laid& laid) {
@@ -473,7 +488,7 @@ void vision_encoder_decoder(Reader& reader, Laid& laid) {
   expect_flag(images, "qkv_bias", true);
   lay_vit(images, laid, seen.type == "deit");
   laid.linear("encoder.pooler.dense", hidden, hidden, true);
-  Laid decoder(End::kWords);
+  Laid decoder(End::kCausal);
   const std::int64_t own = lay_crossing_decoder(text, told.type, decoder);
   if (own == 0) {
     text.fail("model_type", "'" + told.type + "' is not known here: bart, mbart and gpt2 are");
@@ -529,6 +544,7 @@ void lay_text(Reader& reader, const char* usual_type, Laid& laid) {
 
 const std::vector<Family>& towers() {
   static const std::vector<Family> rows = {
+      {"vit", vit},
       {"deit", deit},
       {"dinov2", dinov2},
       {"vision-encoder-decoder", vision_encoder_decoder},
