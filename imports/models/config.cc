@@ -133,7 +133,8 @@ Json mixtral(Reader& reader) {
 }
 
 Json qwen3_moe(Reader& reader) {
-  Json shape = qwen3(reader);
+  expect_no_bias(reader);
+  Json shape = with(llama_keys(reader), {{"head_norm", true}});
   add_experts(reader, "num_experts", "moe_intermediate_size", shape);
   expect_experts_everywhere(reader);
   return shape;
@@ -284,6 +285,7 @@ constexpr ModelType kTypes[] = {
     {"mistral", "llama", llama},
     {"ministral", "llama", llama},
     {"granite", "llama", llama},
+    {"helium", "llama", llama},
     {"qwen2", "llama", qwen2},
     {"qwen3", "llama", qwen3},
     {"gemma", "llama", tied_llama},
@@ -427,6 +429,8 @@ constexpr Ending kEndings[] = {
     {"ForPreTraining", End::kPretrain},
     {"ForConditionalGeneration", End::kWords},
     {"ForMaskedLM", End::kWords},
+    {"ForCTC", End::kWords},
+    {"MTModel", End::kWords},
     {"ForCausalLM", End::kCausal},
     {"LMHeadModel", End::kCausal},
     {"EncoderDecoderModel", End::kNone},
@@ -566,7 +570,7 @@ Json tensors_in(Reader& reader, const std::string& type, std::vector<std::string
     fail_class(reader, class_in(reader));
   }
   if (family == nullptr || is_one_of(decoders(), type)) lay_decoder_task(reader, laid);
-  if (!laid.end_is_known()) fail_class(reader, class_in(reader));
+  if (!class_in(reader).empty() && !laid.end_is_known()) fail_class(reader, class_in(reader));
   say_parts(reader, warnings);
   const std::string dtype = dtype_in(reader);
   for (Parameter& parameter : laid.all) parameter.dtype = dtype;

@@ -169,6 +169,36 @@ void opt(Reader& reader, Laid& laid) {
   lay(laid, plan);
 }
 
+void biogpt(Reader& reader, Laid& laid) {
+  constexpr std::int64_t kOffset = 2;  // rows ahead of the first position
+  Plan plan = usual(reader);
+  plan.positions = width_or(reader, "max_position_embeddings", 1024) + kOffset;
+  plan.tied = flag_or(reader, "tie_word_embeddings", true);
+  lay(laid, plan);
+}
+
+// Lays XGLM, whose positions are waves that nobody trains.
+void xglm(Reader& reader, Laid& laid) {
+  lay(laid, {.layers = layers(reader, "num_layers"),
+             .hidden = width(reader, "d_model"),
+             .words = width(reader, "vocab_size"),
+             .inner = width(reader, "ffn_dim"),
+             .tied = flag_or(reader, "tie_word_embeddings", true)});
+}
+
+void mpt(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "d_model");
+  lay(laid, {.layers = layers(reader, "n_layers"),
+             .hidden = hidden,
+             .words = width(reader, "vocab_size"),
+             .norm_bias = false,
+             .merged = true,
+             .bias = false,
+             .out_bias = false,
+             .inner_bias = false,
+             .tied = flag_or(reader, "tie_word_embeddings", true)});
+}
+
 void bloom(Reader& reader, Laid& laid) {
   const std::int64_t hidden =
       width(reader, has_value(reader, "hidden_size") ? "hidden_size" : "n_embed");
@@ -427,7 +457,8 @@ void lay_conv(Laid& laid, const std::string& at, std::int64_t channels, const Mi
 }
 
 void mamba(Reader& reader, Laid& laid) {
-  const Mixer mixer = mixer_of(reader);
+  Mixer mixer = mixer_of(reader);
+  mixer.inner = width_or(reader, "intermediate_size", mixer.inner);
   const bool automatic =
       has_value(reader, "time_step_rank") && reader.find("time_step_rank")->is_string();
   const std::int64_t usual_rank = (mixer.hidden + 15) / 16;
@@ -482,6 +513,9 @@ const std::vector<Family>& decoders() {
       {"codegen", codegen},
       {"gpt_bigcode", gpt_bigcode},
       {"opt", opt},
+      {"biogpt", biogpt},
+      {"xglm", xglm},
+      {"mpt", mpt},
       {"bloom", bloom},
       {"falcon", falcon},
       {"RefinedWeb", falcon},
@@ -497,6 +531,7 @@ const std::vector<Family>& decoders() {
       {"llama4_text", llama4_text},
       {"qwen3_next", qwen3_next},
       {"mamba", mamba},
+      {"falcon_mamba", mamba},
       {"mamba2", mamba2},
   };
   return rows;

@@ -9,15 +9,17 @@ namespace {
 
 struct Sizes {
   std::int64_t layers, hidden, inner;
+  bool ahead = false;   // norms come ahead of products, and one after all layers
+  bool global = false;  // attention to all tokens has products of its own
 };
 
-Sizes sizes_of(Reader& reader) {
+Sizes sizes_of(Reader& reader, bool ahead = false, bool global = false) {
   return {layers(reader, "num_hidden_layers"), width(reader, "hidden_size"),
-          width(reader, "intermediate_size")};
+          width(reader, "intermediate_size"), ahead, global};
 }
 
-// Three tables of one width, and a norm.
-void lay_tables(Reader& reader, Laid& laid, std::int64_t columns, bool kinds) {
+// Lays three tables of one width, and a norm.
+void lay_tables(Reader& reader, Laid& laid, std::int64_t columns, bool kinds, bool norm = true) {
   laid.table("embeddings.word_embeddings", width(reader, "vocab_size"), columns);
   laid.table("embeddings.position_embeddings", width_or(reader, "max_position_embeddings", 512),
              columns);
@@ -25,24 +27,29 @@ void lay_tables(Reader& reader, Laid& laid, std::int64_t columns, bool kinds) {
     laid.table("embeddings.token_type_embeddings",
                size_or(reader, "type_vocab_size", 2, operators::kMaxTokenTypes), columns);
   }
-  laid.norm("embeddings.LayerNorm", columns, true);
+  if (norm) laid.norm("embeddings.LayerNorm", columns, true);
 }
 
 // A layer of BERT; its products are used `times` times.
 void lay_layer_of(Laid& laid, const Sizes& sizes, const std::string& at, double times = 1) {
+  if (sizes.ahead) laid.norm(at + "attention.LayerNorm", sizes.hidden, true);
   for (const char* part : {"query", "key", "value", "output"}) {
     laid.linear(at + "attention." + part, sizes.hidden, sizes.hidden, true, times);
   }
-  laid.norm(at + "attention.LayerNorm", sizes.hidden, true);
+  for (const char* part : {"query_global", "key_global", "value_global"}) {
+    if (sizes.global) laid.linear(at + "attention." + part, sizes.hidden, sizes.hidden, true, 0);
+  }
+  laid.norm(at + (sizes.ahead ? "LayerNorm" : "attention.LayerNorm"), sizes.hidden, true);
   laid.linear(at + "intermediate", sizes.hidden, sizes.inner, true, times);
   laid.linear(at + "output", sizes.inner, sizes.hidden, true, times);
-  laid.norm(at + "LayerNorm", sizes.hidden, true);
+  if (!sizes.ahead) laid.norm(at + "LayerNorm", sizes.hidden, true);
 }
 
 void lay_layers(Laid& laid, const Sizes& sizes) {
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
     lay_layer_of(laid, sizes, "encoder.layer." + std::to_string(i) + ".");
   }
+  if (sizes.ahead) laid.norm("encoder.LayerNorm", sizes.hidden, true);
 }
 
 // A product and a norm ahead of the words, which share the embedding.
@@ -60,9 +67,8 @@ void lay_task_head(Reader& reader, Laid& laid, std::int64_t hidden, bool between
   const auto out = [&](std::int64_t columns) { laid.linear("classifier", hidden, columns, true); };
   const bool whole = laid.ends_in({End::kClasses, End::kChoices});
   if (whole && between) laid.linear("classifier.dense", hidden, hidden, true);
-  if (laid.ends_in({End::kClasses, End::kEachToken})) out(classes_of(reader, kUsual));
+  if (laid.ends_in({End::kClasses, End::kEachToken, End::kSpans})) out(classes_of(reader, kUsual));
   if (laid.ends_in({End::kChoices})) out(1);
-  if (laid.ends_in({End::kSpans})) out(2);
 }
 
 // Lays BERT's pooler and head; that of its training is of words and of whether two texts follow.
@@ -76,29 +82,59 @@ void lay_pretrained_head(Reader& reader, Laid& laid, std::int64_t hidden, std::i
   lay_task_head(reader, laid, hidden, false);
 }
 
-// BERT with any head but none, which the catalogue lays down.
-void bert(Reader& reader, Laid& laid) {
-  const Sizes sizes = sizes_of(reader);
-  lay_tables(reader, laid, sizes.hidden, true);
+// Lays BERT with any head, or a model like it; a new one has a table of tasks.
+void lay_bert(Reader& reader, Laid& laid, bool ahead) {
+  constexpr std::int64_t kUsualTasks = 3;
+  const Sizes sizes = sizes_of(reader, ahead);
+  lay_tables(reader, laid, sizes.hidden, true, !ahead);
+  if (flag_or(reader, "use_task_id", false)) {
+    laid.table("embeddings.task_type_embeddings",
+               width_or(reader, "task_type_vocab_size", kUsualTasks), sizes.hidden);
+  }
   lay_layers(laid, sizes);
   lay_pretrained_head(reader, laid, sizes.hidden, sizes.hidden);
 }
+void bert(Reader& reader, Laid& laid) { lay_bert(reader, laid, false); }
+void megatron_bert(Reader& reader, Laid& laid) { lay_bert(reader, laid, true); }
 
-// RoBERTa and its kin; the pooler is there for the model alone.
-void lay_roberta(Reader& reader, Laid& laid, bool kinds) {
-  const Sizes sizes = sizes_of(reader);
-  lay_tables(reader, laid, sizes.hidden, kinds);
-  lay_layers(laid, sizes);
-  if (laid.ends_in({End::kNone})) laid.linear("pooler.dense", sizes.hidden, sizes.hidden, true);
-  lay_word_head(reader, laid, sizes.hidden, sizes.hidden);
-  lay_task_head(reader, laid, sizes.hidden);
+// Lays the heads of RoBERTa; the pooler is there for the model alone.
+void lay_roberta_head(Reader& reader, Laid& laid, std::int64_t hidden) {
+  if (laid.ends_in({End::kNone})) laid.linear("pooler.dense", hidden, hidden, true);
+  lay_word_head(reader, laid, hidden, hidden);
+  lay_task_head(reader, laid, hidden);
 }
-void roberta(Reader& reader, Laid& laid) { lay_roberta(reader, laid, true); }
+
+void lay_roberta(Reader& reader, Laid& laid, const Sizes& sizes, bool kinds, bool norm = true) {
+  lay_tables(reader, laid, sizes.hidden, kinds, norm);
+  lay_layers(laid, sizes);
+  lay_roberta_head(reader, laid, sizes.hidden);
+}
+void roberta(Reader& reader, Laid& laid) { lay_roberta(reader, laid, sizes_of(reader), true); }
+void roberta_prelayernorm(Reader& reader, Laid& laid) {
+  lay_roberta(reader, laid, sizes_of(reader, true), true);
+}
+void xlm_roberta_xl(Reader& reader, Laid& laid) {
+  lay_roberta(reader, laid, sizes_of(reader, true), true, false);
+}
+void longformer(Reader& reader, Laid& laid) {
+  lay_roberta(reader, laid, sizes_of(reader, false, true), true);
+}
+// Its pooler is there with any head.
+void big_bird(Reader& reader, Laid& laid) {
+  const Sizes sizes = sizes_of(reader);
+  expect_flag(reader, "use_bias", true);
+  lay_tables(reader, laid, sizes.hidden, true);
+  lay_layers(laid, sizes);
+  laid.linear("pooler", sizes.hidden, sizes.hidden, true);
+  lay_word_head(reader, laid, sizes.hidden, sizes.hidden);
+  if (laid.ends_in({End::kPretrain})) laid.linear("seq_relationship", sizes.hidden, 2, true);
+  if (laid.ends_in({End::kClasses, End::kEachToken})) lay_task_head(reader, laid, sizes.hidden);
+}
 void mpnet(Reader& reader, Laid& laid) {
   laid.table("encoder.relative_attention_bias",
              width_or(reader, "relative_attention_num_buckets", 32),
              size(reader, "num_attention_heads", operators::kMaxHeads));
-  lay_roberta(reader, laid, false);
+  lay_roberta(reader, laid, sizes_of(reader), false);
 }
 
 void distilbert(Reader& reader, Laid& laid) {
@@ -162,9 +198,9 @@ void lay_distances(Reader& reader, Laid& laid, std::int64_t hidden) {
   }
 }
 
-void deberta_v2(Reader& reader, Laid& laid) {
-  const Sizes sizes = sizes_of(reader);
-  const std::int64_t columns = width_or(reader, "embedding_size", sizes.hidden);
+// Lays the tables of DeBERTa; returns their columns.
+std::int64_t lay_deberta_tables(Reader& reader, Laid& laid, std::int64_t hidden) {
+  const std::int64_t columns = width_or(reader, "embedding_size", hidden);
   laid.table("embeddings.word_embeddings", width(reader, "vocab_size"), columns);
   if (flag_or(reader, "position_biased_input", true)) {
     laid.table("embeddings.position_embeddings", width(reader, "max_position_embeddings"), columns);
@@ -174,8 +210,48 @@ void deberta_v2(Reader& reader, Laid& laid) {
     laid.table("embeddings.token_type_embeddings", size(reader, kinds, operators::kMaxTokenTypes),
                columns);
   }
-  if (columns != sizes.hidden) laid.linear("embeddings.embed_proj", columns, sizes.hidden, false);
-  laid.norm("embeddings.LayerNorm", sizes.hidden, true);
+  if (columns != hidden) laid.linear("embeddings.embed_proj", columns, hidden, false);
+  laid.norm("embeddings.LayerNorm", hidden, true);
+  return columns;
+}
+
+// Lays DeBERTa's first version: three products in one, and two more for distances.
+void deberta(Reader& reader, Laid& laid) {
+  const Sizes sizes = sizes_of(reader);
+  const std::int64_t columns = lay_deberta_tables(reader, laid, sizes.hidden);
+  expect_flag(reader, "talking_head", false);
+  const Json* least = reader.find("max_relative_positions");
+  const bool reaches =
+      least != nullptr && least->is_number_integer() && least->get<std::int64_t>() > 0;
+  const std::int64_t reach =
+      width(reader, reaches ? "max_relative_positions" : "max_position_embeddings");
+  const bool relative = flag_or(reader, "relative_attention", false);
+  const Json* kinds = reader.find("pos_att_type");
+  const std::string words = relative && kinds != nullptr ? kinds->dump() : "";
+  if (relative) laid.table("encoder.rel_embeddings", 2 * reach, sizes.hidden);
+  for (std::int64_t i = 0; i < sizes.layers; ++i) {
+    const std::string at = "encoder.layer." + std::to_string(i) + ".";
+    laid.linear(at + "attention.in_proj", sizes.hidden, 3 * sizes.hidden, false);
+    for (const char* part : {"q_bias", "v_bias"}) laid.add(at + part, {sizes.hidden});
+    if (words.find("c2p") != words.npos) {
+      laid.linear(at + "attention.pos_proj", sizes.hidden, sizes.hidden, false);
+    }
+    if (words.find("p2c") != words.npos) {
+      laid.linear(at + "attention.pos_q_proj", sizes.hidden, sizes.hidden, true);
+    }
+    laid.linear(at + "attention.output", sizes.hidden, sizes.hidden, true);
+    laid.norm(at + "attention.LayerNorm", sizes.hidden, true);
+    laid.linear(at + "intermediate", sizes.hidden, sizes.inner, true);
+    laid.linear(at + "output", sizes.inner, sizes.hidden, true);
+    laid.norm(at + "LayerNorm", sizes.hidden, true);
+  }
+  lay_word_head(reader, laid, sizes.hidden, columns);
+  lay_task_head(reader, laid, sizes.hidden);
+}
+
+void deberta_v2(Reader& reader, Laid& laid) {
+  const Sizes sizes = sizes_of(reader);
+  const std::int64_t columns = lay_deberta_tables(reader, laid, sizes.hidden);
   lay_distances(reader, laid, sizes.hidden);
   const bool relative = flag_or(reader, "relative_attention", false);
   if (relative && !flag_or(reader, "share_att_key", false)) {
@@ -384,6 +460,81 @@ void whisper(Reader& reader, Laid& laid) {
   laid.head("proj_out", words, hidden, flag_or(reader, "tie_word_embeddings", true));
 }
 
+// Lays the convolutions ahead of wav2vec 2.0's layers; returns the columns of the last.
+std::int64_t lay_sound_convolutions(Reader& reader, Laid& laid) {
+  constexpr std::int64_t kMost = 1 << 16;
+  constexpr std::int64_t kUsualWidth = 512, kUsualKernels[] = {10, 3, 3, 3, 3, 2, 2};
+  const auto listed = [&](const char* key, std::size_t i, std::int64_t fallback) {
+    if (!has_value(reader, key)) return fallback;
+    const Json& list = reader.array(key);
+    const bool whole = i < list.size() && list[i].is_number_integer();
+    const std::int64_t found = whole ? list[i].get<std::int64_t>() : 0;
+    if (found < 1 || found > kMost) reader.fail(key, "expected a size for each convolution");
+    return found;
+  };
+  const bool all =
+      has_value(reader, "feat_extract_norm") && reader.text("feat_extract_norm") == "layer";
+  const bool bias = flag_or(reader, "conv_bias", false);
+  const auto count = static_cast<std::size_t>(size_or(reader, "num_feat_extract_layers", 7, 64));
+  std::int64_t columns = 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t wide = listed("conv_dim", i, kUsualWidth);
+    const std::int64_t kernel =
+        listed("conv_kernel", i, i < std::size(kUsualKernels) ? kUsualKernels[i] : 0);
+    const std::string at = "feature_extractor.conv_layers." + std::to_string(i) + ".";
+    laid.add(at + "conv.weight", {wide, columns, kernel}, 1);
+    if (bias) laid.add(at + "conv.bias", {wide});
+    if (i == 0 || all) laid.norm(at + "layer_norm", wide, true);
+    columns = wide;
+  }
+  return columns;
+}
+
+void lay_sound_head(Reader& reader, Laid& laid, std::int64_t hidden) {
+  constexpr std::int64_t kUsualWords = 32, kUsualColumns = 256, kUsualClasses = 2;
+  if (laid.ends_in({End::kWords, End::kCausal})) {
+    laid.linear("lm_head", hidden, width_or(reader, "vocab_size", kUsualWords), true);
+  }
+  if (!laid.ends_in({End::kClasses})) return;
+  const std::int64_t columns = width_or(reader, "classifier_proj_size", kUsualColumns);
+  expect_flag(reader, "use_weighted_layer_sum", false);
+  laid.linear("projector", hidden, columns, true);
+  laid.linear("classifier", columns, classes_of(reader, kUsualClasses), true);
+}
+
+// Lays wav2vec 2.0 and its kin: convolutions over the sound's wave, positions by one more.
+void wav2vec2(Reader& reader, Laid& laid) {
+  constexpr std::int64_t kUsualKernel = 128, kUsualGroups = 16;
+  const Sizes sizes = sizes_of(reader);
+  for (const char* key : {"add_adapter", "conv_pos_batch_norm"}) expect_flag(reader, key, false);
+  if (has_value(reader, "adapter_attn_dim")) reader.fail("adapter_attn_dim", "only null is known");
+  const auto masked = [&](const char* key, bool usual) {
+    const Json* share = reader.find(key);
+    return share != nullptr && share->is_number() ? share->get<double>() > 0 : usual;
+  };
+  if (masked("mask_time_prob", true) || masked("mask_feature_prob", false)) {
+    laid.add("masked_spec_embed", {sizes.hidden});
+  }
+  const std::int64_t columns = lay_sound_convolutions(reader, laid);
+  if (flag_or(reader, "feat_proj_layer_norm", true)) {
+    laid.norm("feature_projection.layer_norm", columns, true);
+  }
+  laid.linear("feature_projection.projection", columns, sizes.hidden, true);
+  const std::int64_t kernel = width_or(reader, "num_conv_pos_embeddings", kUsualKernel);
+  const std::int64_t groups = width_or(reader, "num_conv_pos_embedding_groups", kUsualGroups);
+  if (sizes.hidden % groups != 0) {
+    reader.fail("num_conv_pos_embedding_groups", "expected a divisor of hidden_size");
+  }
+  laid.add("encoder.pos_conv_embed.bias", {sizes.hidden});
+  laid.add("encoder.pos_conv_embed.original0", {1, 1, kernel});
+  laid.add("encoder.pos_conv_embed.original1", {sizes.hidden, sizes.hidden / groups, kernel}, 1);
+  laid.norm("encoder.layer_norm", sizes.hidden, true);
+  for (std::int64_t i = 0; i < sizes.layers; ++i) {
+    lay_layer_of(laid, sizes, "encoder.layers." + std::to_string(i) + ".");
+  }
+  lay_sound_head(reader, laid, sizes.hidden);
+}
+
 // Lays GPT-2 with an attention to the encoder in each layer.
 std::int64_t lay_crossing_gpt2(Reader& reader, Laid& laid) {
   const std::int64_t hidden = width(reader, "n_embd"), words = width(reader, "vocab_size");
@@ -421,12 +572,20 @@ std::int64_t lay_crossing_decoder(Reader& reader, const std::string& type, Laid&
 const std::vector<Family>& encoders() {
   static const std::vector<Family> rows = {
       {"bert", bert},
+      {"ernie", bert},
+      {"megatron-bert", megatron_bert},
       {"roberta", roberta},
       {"xlm-roberta", roberta},
       {"camembert", roberta},
+      {"data2vec-text", roberta},
+      {"roberta-prelayernorm", roberta_prelayernorm},
+      {"xlm-roberta-xl", xlm_roberta_xl},
+      {"longformer", longformer},
+      {"big_bird", big_bird},
       {"distilbert", distilbert},
       {"albert", albert},
       {"electra", electra},
+      {"deberta", deberta},
       {"deberta-v2", deberta_v2},
       {"mpnet", mpnet},
       {"modernbert", modernbert},
@@ -442,6 +601,8 @@ const std::vector<Family>& encoders() {
       {"blenderbot", bart<kBarts[6]>},
       {"blenderbot-small", bart<kBarts[7]>},
       {"whisper", whisper},
+      {"wav2vec2", wav2vec2},
+      {"hubert", wav2vec2},
   };
   return rows;
 }
