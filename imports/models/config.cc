@@ -5,6 +5,7 @@
 #include <cctype>
 #include <filesystem>
 #include <initializer_list>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -287,6 +288,8 @@ constexpr ModelType kTypes[] = {
     {"granite", "llama", llama},
     {"helium", "llama", llama},
     {"qwen2", "llama", qwen2},
+    {"qwen2_vl_text", "llama", qwen2},
+    {"qwen2_5_vl_text", "llama", qwen2},
     {"qwen3", "llama", qwen3},
     {"gemma", "llama", tied_llama},
     {"gemma2", "llama", gemma2},
@@ -296,6 +299,7 @@ constexpr ModelType kTypes[] = {
     {"olmo3", "llama", olmo2},
     {"glm", "llama", glm},
     {"glm4", "llama", glm4},
+    {"glm4v_text", "llama", glm4},
     {"smollm3", "llama", tied_llama},
     {"ernie4_5", "llama", tied_llama},
     {"exaone4", "llama", exaone4},
@@ -362,11 +366,12 @@ std::string type_of_class(std::string name) {
 }
 
 [[noreturn]] void fail_unknown(Reader& reader, const std::string& name) {
-  std::vector<std::string> names;
-  for (const ModelType& type : kTypes) names.emplace_back(type.name);
+  std::set<std::string> known;  // some are in both tables
+  for (const ModelType& type : kTypes) known.emplace(type.name);
   for (const auto* rows : {&decoders(), &encoders(), &towers()}) {
-    for (const Family& family : *rows) names.emplace_back(family.type);
+    for (const Family& family : *rows) known.emplace(family.type);
   }
+  const std::vector<std::string> names(known.begin(), known.end());
   reader.fail("model_type", "'" + name + "' is not known" + did_you_mean(name, names) +
                                 "; `syncline init --tensors FILE` takes what torch prints by `" +
                                 std::string(kPrintTensors) + "`");

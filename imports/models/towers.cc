@@ -248,7 +248,8 @@ void vipllava(Reader& reader, Laid& laid) {
 
 void paligemma(Reader& reader, Laid& laid) {
   const std::int64_t seen = lay_vision(reader, "siglip_vision_model", laid);
-  laid.linear("projector.linear", seen, text_width(reader, "gemma"), true);
+  constexpr std::int64_t kUsualColumns = 2048;
+  laid.linear("projector.linear", seen, width_or(reader, "projection_dim", kUsualColumns), true);
   lay_text(reader, "gemma", laid);
 }
 
@@ -458,6 +459,14 @@ void mllama(Reader& reader, Laid& laid) {
   laid.head("lm_head", words, hidden, false);
 }
 
+void clip_text(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "hidden_size");
+  laid.table("text.token_embedding.word_emb", width(reader, "vocab_size"), hidden);
+  laid.table("text.position_embedding", width(reader, "max_position_embeddings"), hidden);
+  lay_clip_layers(reader, laid, "text.");
+  laid.norm("text.final_layer_norm", hidden, true);
+}
+
 // Lays a text and an image tower, each with a product to a common width.
 void clip(Reader& reader, Laid& laid) {
   const Part vision(reader, "vision_config", "clip_vision_model");
@@ -470,10 +479,7 @@ void clip(Reader& reader, Laid& laid) {
   const std::int64_t hidden = width(own, "hidden_size");
   const std::int64_t common = width_or(reader, "projection_dim", 512);
   laid.add("logit_scale", {});
-  laid.table("text.token_embedding.word_emb", width(own, "vocab_size"), hidden);
-  laid.table("text.position_embedding", width(own, "max_position_embeddings"), hidden);
-  lay_clip_layers(own, laid, "text.");
-  laid.norm("text.final_layer_norm", hidden, true);
+  clip_text(own, laid);
   clip_vision(seen, laid);
   laid.linear("visual_projection", width(seen, "hidden_size"), common, false, 0);
   laid.linear("text_projection", hidden, common, false, 0);
@@ -490,10 +496,7 @@ void siglip(Reader& reader, Laid& laid) {
   const std::int64_t hidden = width(own, "hidden_size");
   laid.add("logit_scale", {1});
   laid.add("logit_bias", {1});
-  laid.table("text.token_embedding.word_emb", width(own, "vocab_size"), hidden);
-  laid.table("text.position_embedding", width(own, "max_position_embeddings"), hidden);
-  lay_clip_layers(own, laid, "text.");
-  laid.norm("text.final_layer_norm", hidden, true);
+  clip_text(own, laid);
   laid.linear("text.head", hidden, width_or(own, "projection_size", hidden), true, 0);
   siglip_vision(seen, laid);
 }
@@ -690,6 +693,7 @@ const std::vector<Family>& towers() {
       {"vision-encoder-decoder", vision_encoder_decoder},
       {"clip", clip},
       {"clip_vision_model", clip_vision},
+      {"clip_text_model", clip_text},
       {"siglip", siglip},
       {"siglip_vision_model", siglip_vision},
       {"llava", llava},

@@ -214,6 +214,34 @@ TEST_F(Config, MixturesOfExperts) {
                   {kDeepSeek, "n_routed_experts", 1 << 20, "found 1048576"}});
 }
 
+// Keys of DeepSeek-V2-Lite, with its published parameters; a head's width that a Qwen file leaves
+// out is its share of the hidden one; Falcon Mamba gives its inner width itself.
+TEST_F(Config, KeysThatAFileLeavesOut) {
+  constexpr const char* kLite =
+      R"({"model_type": "deepseek_v2", "architectures": ["DeepseekV2ForCausalLM"],
+          "hidden_size": 2048, "intermediate_size": 10944, "moe_intermediate_size": 1408,
+          "num_hidden_layers": 27, "num_attention_heads": 16, "num_key_value_heads": 16,
+          "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6,
+          "first_k_dense_replace": 1, "moe_layer_freq": 1, "q_lora_rank": null,
+          "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+          "v_head_dim": 128, "vocab_size": 102400, "max_position_embeddings": 163840})";
+  constexpr const char* kQwen =
+      R"({"model_type": "qwen3_moe", "hidden_size": 64, "moe_intermediate_size": 32,
+          "intermediate_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4,
+          "num_key_value_heads": 2, "num_experts": 4, "num_experts_per_tok": 2,
+          "vocab_size": 1000})";
+  constexpr const char* kFalcon =
+      R"({"model_type": "falcon_mamba", "hidden_size": 64, "num_hidden_layers": 2,
+          "vocab_size": 1000, "expand": 16, "intermediate_size": 100, "state_size": 16,
+          "time_step_rank": 4, "tie_word_embeddings": false})";
+  for (const auto& [text, parameters] :
+       {std::pair{kLite, std::int64_t{15706484224}}, std::pair{kQwen, std::int64_t{202624}},
+        std::pair{kFalcon, std::int64_t{179192}}}) {
+    EXPECT_EQ(parameters_of(*read_job({config(text)}).workload), parameters) << text;
+  }
+  expect_refused({{kLite, "num_experts_per_tok", nullptr, "num_experts_per_tok: missing"}});
+}
+
 // MistralModel has no language head of 32000 x 4096.
 TEST_F(Config, HeadsAreThereOrNot) {
   Json headless = Json::parse(kMistral);
@@ -281,6 +309,7 @@ TEST_F(Config, AClassTellsTheHead) {
               {kMistral, "MistralForSequenceClassification", 7110668288},
               {kMistral, "MistralForQuestionAnswering", 7110668290},
               {kMistral, "MistralForRewardModel", 0}};
+  EXPECT_EQ(parameters_of(*read_job({config(kClip)}).workload), 151277313);  // without a class
   for (const auto& [text, name, parameters] : rows) {
     Json json = Json::parse(text);
     json["architectures"] = {name};
