@@ -341,6 +341,29 @@ void gpt_oss(Reader& reader, Laid& laid) {
   laid.head("lm_head", plan.words, plan.hidden, flag_or(reader, "tie_word_embeddings", false));
 }
 
+void phimoe(Reader& reader, Laid& laid) {
+  Plan plan = usual(reader);
+  group_heads(reader, plan);
+  plan.bias = plan.out_bias = flag_or(reader, "attention_bias", false);
+  const std::int64_t experts = size(reader, "num_local_experts", kMaxExperts);
+  const double share = share_of(reader, experts);
+  laid.table("model.embed_tokens", plan.words, plan.hidden);
+  for (std::int64_t i = 0; i < plan.layers; ++i) {
+    const std::string at = "model.layers." + std::to_string(i) + ".";
+    lay_first_half(laid, plan, at);
+    laid.linear(at + "mlp.gate", plan.hidden, experts, false);
+    for (std::int64_t e = 0; e < experts; ++e) {
+      const std::string expert = at + "mlp.experts." + std::to_string(e) + ".";
+      laid.linear(expert + "w1", plan.hidden, plan.inner, false, share);
+      laid.linear(expert + "w2", plan.inner, plan.hidden, false, share);
+      laid.linear(expert + "w3", plan.hidden, plan.inner, false, share);
+    }
+  }
+  laid.norm("model.norm", plan.hidden, true);
+  laid.head("lm_head", plan.words, plan.hidden, flag_or(reader, "tie_word_embeddings", false),
+            flag_or(reader, "lm_head_bias", false));
+}
+
 // Lays a model with experts in every `interleave_moe_layer_step`-th layer.
 void llama4_text(Reader& reader, Laid& laid) {
   Plan plan = usual(reader);
@@ -528,6 +551,7 @@ const std::vector<Family>& decoders() {
       {"olmo", olmo},
       {"nemotron", nemotron},
       {"gpt_oss", gpt_oss},
+      {"phimoe", phimoe},
       {"llama4_text", llama4_text},
       {"qwen3_next", qwen3_next},
       {"mamba", mamba},

@@ -24,6 +24,9 @@ constexpr auto kUsual = std::to_array<Usual>({
     {"siglip_vision_model",
      R"({"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
          "num_attention_heads": 12, "image_size": 224, "patch_size": 16})"},
+    {"internvl_vision",
+     R"({"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
+         "num_attention_heads": 16})"},
     {"siglip_text_model",
      R"({"vocab_size": 32000, "hidden_size": 768, "intermediate_size": 3072,
          "num_hidden_layers": 12, "num_attention_heads": 12, "max_position_embeddings": 64})"},
@@ -244,6 +247,67 @@ void vipllava(Reader& reader, Laid& laid) {
   laid.linear("projector.linear_1", seen, hidden, true);
   laid.linear("projector.linear_2", hidden, hidden, true);
   lay_text(reader, "llama", laid);
+}
+
+// Returns a side that is given as one number, or as two equal ones.
+std::int64_t side_in(Reader& reader, const char* key, std::int64_t fallback) {
+  const Json* value = has_value(reader, key) ? reader.find(key) : nullptr;
+  if (value == nullptr || !value->is_array()) {
+    return size_or(reader, key, fallback, operators::kMaxImage);
+  }
+  const bool square = value->size() == 2 && (*value)[0].is_number_integer() &&
+                      (*value)[0] == (*value)[1] && (*value)[0] > 0 &&
+                      (*value)[0] <= operators::kMaxImage;
+  if (!square) reader.fail(key, "only two equal sides are known");
+  return (*value)[0].get<std::int64_t>();
+}
+
+// Lays InternVL's tower: BEiT's layers with a bias of the attention's output alone.
+void internvl_vision(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "hidden_size");
+  const std::int64_t inner = width(reader, "intermediate_size");
+  const std::int64_t patch = side_in(reader, "patch_size", 14);
+  const std::int64_t across = side_in(reader, "image_size", 448) / patch;
+  const bool bias = flag_or(reader, "attention_bias", false);
+  const bool rms = has_value(reader, "norm_type") && reader.text("norm_type") == "rms_norm";
+  for (const char* key : {"use_qk_norm", "use_mask_token"}) expect_flag(reader, key, false);
+  laid.add("vision.cls_token", {1, 1, hidden});
+  laid.add("vision.patch_embeddings.weight", {hidden, 3, patch, patch}, 1);
+  laid.add("vision.patch_embeddings.bias", {hidden});
+  if (flag_or(reader, "use_absolute_position_embeddings", true)) {
+    laid.add("vision.position_embeddings", {1, across * across + 1, hidden});
+  }
+  for (std::int64_t i = 0, count = layers(reader, "num_hidden_layers"); i < count; ++i) {
+    const std::string at = "vision.layer." + std::to_string(i) + ".";
+    laid.norm(at + "layernorm_before", hidden, !rms);
+    for (const char* part : {"q_proj", "k_proj", "v_proj"}) {
+      laid.linear(at + part, hidden, hidden, bias);
+    }
+    laid.linear(at + "projection_layer", hidden, hidden, true);
+    laid.add(at + "lambda_1", {hidden});
+    laid.norm(at + "layernorm_after", hidden, !rms);
+    laid.linear(at + "fc1", hidden, inner, true);
+    laid.linear(at + "fc2", inner, hidden, true);
+    laid.add(at + "lambda_2", {hidden});
+  }
+  if (!flag_or(reader, "use_mean_pooling", true)) laid.norm("vision.layernorm", hidden, true);
+}
+
+// Lays InternVL: four patches in a token of text.
+void internvl(Reader& reader, Laid& laid) {
+  const Part part(reader, "vision_config", "internvl_vision");
+  Reader seen = part.reader();
+  const Json* ratio = reader.find("downsample_ratio");
+  if (ratio != nullptr && ratio->is_number() && ratio->get<double>() != 0.5) {
+    reader.fail("downsample_ratio", "only 0.5 is known");
+  }
+  internvl_vision(seen, laid);
+  const std::int64_t four = 4 * width(seen, "hidden_size");
+  const std::int64_t hidden = text_width(reader, "qwen2");
+  laid.norm("projector.layer_norm", four, true);
+  laid.linear("projector.linear_1", four, hidden, true);
+  laid.linear("projector.linear_2", hidden, hidden, true);
+  lay_text(reader, "qwen2", laid);
 }
 
 void paligemma(Reader& reader, Laid& laid) {
@@ -702,6 +766,8 @@ const std::vector<Family>& towers() {
       {"llava_onevision", llava_onevision},
       {"vipllava", vipllava},
       {"paligemma", paligemma},
+      {"internvl", internvl},
+      {"internvl_vision", internvl_vision},
       {"mistral3", mistral3},
       {"gemma3", gemma3},
       {"qwen2_vl", qwen2_vl},

@@ -372,6 +372,13 @@ FAMILIES = {
         p, "qwen2", "siglip_vision_model", tie_word_embeddings=False)],
     "vipllava": ["both", "VipLlavaForConditionalGeneration", lambda p: seen(
         p, "llama", "clip_vision_model", tie_word_embeddings=False, vision_feature_layers=some(p, [-1, -2], [-1]))],
+    "internvl": ["both", "InternVLForConditionalGeneration", lambda p: dict(
+        seen(p, "qwen2", "internvl_vision", tie_word_embeddings=False), downsample_ratio=0.5)],
+    "phimoe": ["decoder", "Phimoe", lambda p: llama(p, **experts(
+        p, num_local_experts=4, attention_bias=some(p, True, False), lm_head_bias=some(p, True, False)))],
+    "clip_text_model": ["images", "CLIPTextModel", lambda p: {
+        "vocab_size": 1000, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": some(p, 2, 3),
+        "num_attention_heads": 4, "max_position_embeddings": some(p, 40, 77)}],
     "paligemma": ["both", "PaliGemmaForConditionalGeneration", lambda p: seen(
         p, some(p, "gemma", "gemma2"), "siglip_vision_model", projection_dim=some(p, 48, 96))],
 }
