@@ -133,6 +133,15 @@ Json mixtral(Reader& reader) {
   return shape;
 }
 
+Json granitemoeshared(Reader& reader) {
+  Json shape = mixtral(reader);
+  const char* key = "shared_intermediate_size";
+  if (has_value(reader, key) && reader.integer(key, 0, operators::kMaxFfnWidth) > 0) {
+    shape["shared_inner"] = size(reader, key, operators::kMaxFfnWidth);
+  }
+  return shape;
+}
+
 Json qwen3_moe(Reader& reader) {
   expect_no_bias(reader);
   Json shape = with(llama_keys(reader), {{"head_norm", true}});
@@ -308,6 +317,7 @@ constexpr ModelType kTypes[] = {
     {"arcee", "llama", arcee},
     {"mixtral", "llama", mixtral, true},
     {"granitemoe", "llama", mixtral, true},
+    {"granitemoeshared", "llama", granitemoeshared, true},
     {"qwen2_moe", "llama", qwen2_moe, true},
     {"qwen3_moe", "llama", qwen3_moe, true},
     {"olmoe", "llama", olmoe, true},
@@ -426,6 +436,7 @@ struct Ending {
 constexpr Ending kEndings[] = {
     {"ForSequenceClassification", End::kClasses},
     {"ForImageClassification", End::kClasses},
+    {"ForImageClassificationWithTeacher", End::kTaught},
     {"ForAudioClassification", End::kSounds},
     {"ForTokenClassification", End::kEachToken},
     {"ForQuestionAnswering", End::kSpans},

@@ -502,8 +502,20 @@ void lay_sound_head(Reader& reader, Laid& laid, std::int64_t hidden) {
   laid.linear("classifier", columns, classes_of(reader, kUsualClasses), true);
 }
 
+// Lays WavLM's gates of distances, with a table of distances in the first layer.
+void lay_distance_gates(Reader& reader, Laid& laid, std::int64_t hidden, const std::string& at,
+                        bool first) {
+  constexpr std::int64_t kUsualBuckets = 320, kGates = 8;
+  const std::int64_t heads = size(reader, "num_attention_heads", operators::kMaxHeads);
+  laid.add(at + "attention.gru_rel_pos_const", {1, heads, 1, 1});
+  laid.linear(at + "attention.gru_rel_pos_linear", hidden / heads, kGates, true);
+  if (!first) return;
+  laid.table(at + "attention.rel_attn_embed", width_or(reader, "num_buckets", kUsualBuckets),
+             heads);
+}
+
 // Lays wav2vec 2.0 and its kin: convolutions over the sound's wave, positions by one more.
-void wav2vec2(Reader& reader, Laid& laid) {
+void lay_wav2vec2(Reader& reader, Laid& laid, bool gated) {
   constexpr std::int64_t kUsualKernel = 128, kUsualGroups = 16;
   const Sizes sizes = sizes_of(reader);
   for (const char* key : {"add_adapter", "conv_pos_batch_norm"}) expect_flag(reader, key, false);
@@ -530,10 +542,14 @@ void wav2vec2(Reader& reader, Laid& laid) {
   laid.add("encoder.pos_conv_embed.original1", {sizes.hidden, sizes.hidden / groups, kernel}, 1);
   laid.norm("encoder.layer_norm", sizes.hidden, true);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
-    lay_layer_of(laid, sizes, "encoder.layers." + std::to_string(i) + ".");
+    const std::string at = "encoder.layers." + std::to_string(i) + ".";
+    if (gated) lay_distance_gates(reader, laid, sizes.hidden, at, i == 0);
+    lay_layer_of(laid, sizes, at);
   }
   lay_sound_head(reader, laid, sizes.hidden);
 }
+void wav2vec2(Reader& reader, Laid& laid) { lay_wav2vec2(reader, laid, false); }
+void wavlm(Reader& reader, Laid& laid) { lay_wav2vec2(reader, laid, true); }
 
 // Lays GPT-2 with an attention to the encoder in each layer.
 std::int64_t lay_crossing_gpt2(Reader& reader, Laid& laid) {
@@ -603,6 +619,7 @@ const std::vector<Family>& encoders() {
       {"whisper", whisper},
       {"wav2vec2", wav2vec2},
       {"hubert", wav2vec2},
+      {"wavlm", wavlm},
   };
   return rows;
 }

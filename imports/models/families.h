@@ -23,6 +23,7 @@ enum class End : std::uint8_t {
   kWords,
   kCausal,
   kClasses,    // one of a whole sample
+  kTaught,     // one of a whole sample, and one as a teacher says
   kEachToken,  // one of each token
   kSpans,      // an answer's first and last token
   kChoices,    // one number a choice

@@ -587,7 +587,12 @@ template <int tokens, bool pooled>
 void vit(Reader& reader, Laid& laid) {
   lay_vit(reader, laid, tokens);
   if (pooled) lay_vit_pooler(reader, laid);
-  lay_classes(reader, laid, width(reader, "hidden_size"), "classifier");
+  const std::int64_t hidden = width(reader, "hidden_size");
+  lay_classes(reader, laid, hidden, "classifier");
+  if (tokens < 2 || !laid.ends_in({End::kTaught})) return;
+  for (const char* name : {"cls_classifier", "distillation_classifier"}) {
+    laid.linear(name, hidden, classes_of(reader, 2), true);
+  }
 }
 
 // Lays ViT and, to train it, a decoder that draws masked patches; nobody trains its positions.

@@ -366,6 +366,9 @@ FAMILIES = {
         "num_mel_bins": some(p, 64, 128), "max_length": some(p, 128, 256)}],
     "wav2vec2": ["sound", "Wav2Vec2", wave],
     "hubert": ["sound", "Hubert", wave],
+    "wavlm": ["sound", "WavLM", lambda p: dict(wave(p), num_buckets=some(p, 32, 64))],
+    "granitemoeshared": ["decoder", "GraniteMoeShared", lambda p: llama(p, **experts(
+        p, num_local_experts=4, shared_intermediate_size=some(p, 0, 48, 96)))],
     "llava_next": ["both", "LlavaNextForConditionalGeneration", lambda p: seen(
         p, some(p, "llama", "mistral"), "clip_vision_model", tie_word_embeddings=False)],
     "llava_onevision": ["both", "LlavaOnevisionForConditionalGeneration", lambda p: seen(

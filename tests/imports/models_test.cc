@@ -276,6 +276,10 @@ constexpr const char* kWhisper = R"json({
 TEST_F(Config, AClassTellsTheHead) {
   constexpr const char* kClip = R"({"model_type": "clip"})";
   constexpr const char* kSiglip = R"({"model_type": "siglip"})";
+  constexpr const char* kDeit =
+      R"({"model_type": "deit", "hidden_size": 768, "num_hidden_layers": 12,
+          "num_attention_heads": 12, "intermediate_size": 3072, "image_size": 224,
+          "patch_size": 16})";
   const struct {
     const char* config;
     const char* name;
@@ -303,6 +307,8 @@ TEST_F(Config, AClassTellsTheHead) {
               {kClip, "CLIPTextModel", 0},
               {kSiglip, "SiglipForImageClassification", 92885762},
               {kSiglip, "SiglipVisionModel", 0},
+              {kDeit, "DeiTForImageClassification", 85801730},
+              {kDeit, "DeiTForImageClassificationWithTeacher", 85803268},
               {kGpt2, "GPT2ForSequenceClassification", 124441344},
               {kGpt2, "GPT2ForTokenClassification", 124441346},
               {kGpt2, "GPT2DoubleHeadsModel", 0},
