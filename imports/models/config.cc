@@ -448,6 +448,7 @@ constexpr Ending kEndings[] = {
     {"ForCTC", End::kWords},
     {"MTModel", End::kWords},
     {"ForCausalLM", End::kCausal},
+    {"WithLMHeadModel", End::kCausal},
     {"LMHeadModel", End::kCausal},
     {"EncoderDecoderModel", End::kNone},
     {"EncoderModel", End::kEncoder},

@@ -300,6 +300,7 @@ TEST_F(Config, AClassTellsTheHead) {
               {kBart, "BartForQuestionAnswering", 406293506},
               {kBart, "BartForTokenClassification", 0},
               {kT5, "T5ForConditionalGeneration", 60506624},
+              {kT5, "T5WithLMHeadModel", 60506624},
               {kT5, "T5EncoderModel", 35330816},
               {kWhisper, "WhisperForCausalLM", 29552256},
               {kWhisper, "WhisperForAudioClassification", 7731458},
