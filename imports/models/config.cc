@@ -5,6 +5,7 @@
 #include <cctype>
 #include <filesystem>
 #include <initializer_list>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -132,8 +133,18 @@ Json mixtral(Reader& reader) {
   return shape;
 }
 
+Json granitemoeshared(Reader& reader) {
+  Json shape = mixtral(reader);
+  const char* key = "shared_intermediate_size";
+  if (has_value(reader, key) && reader.integer(key, 0, operators::kMaxFfnWidth) > 0) {
+    shape["shared_inner"] = size(reader, key, operators::kMaxFfnWidth);
+  }
+  return shape;
+}
+
 Json qwen3_moe(Reader& reader) {
-  Json shape = qwen3(reader);
+  expect_no_bias(reader);
+  Json shape = with(llama_keys(reader), {{"head_norm", true}});
   add_experts(reader, "num_experts", "moe_intermediate_size", shape);
   expect_experts_everywhere(reader);
   return shape;
@@ -284,7 +295,10 @@ constexpr ModelType kTypes[] = {
     {"mistral", "llama", llama},
     {"ministral", "llama", llama},
     {"granite", "llama", llama},
+    {"helium", "llama", llama},
     {"qwen2", "llama", qwen2},
+    {"qwen2_vl_text", "llama", qwen2},
+    {"qwen2_5_vl_text", "llama", qwen2},
     {"qwen3", "llama", qwen3},
     {"gemma", "llama", tied_llama},
     {"gemma2", "llama", gemma2},
@@ -294,6 +308,7 @@ constexpr ModelType kTypes[] = {
     {"olmo3", "llama", olmo2},
     {"glm", "llama", glm},
     {"glm4", "llama", glm4},
+    {"glm4v_text", "llama", glm4},
     {"smollm3", "llama", tied_llama},
     {"ernie4_5", "llama", tied_llama},
     {"exaone4", "llama", exaone4},
@@ -302,6 +317,7 @@ constexpr ModelType kTypes[] = {
     {"arcee", "llama", arcee},
     {"mixtral", "llama", mixtral, true},
     {"granitemoe", "llama", mixtral, true},
+    {"granitemoeshared", "llama", granitemoeshared, true},
     {"qwen2_moe", "llama", qwen2_moe, true},
     {"qwen3_moe", "llama", qwen3_moe, true},
     {"olmoe", "llama", olmoe, true},
@@ -360,11 +376,12 @@ std::string type_of_class(std::string name) {
 }
 
 [[noreturn]] void fail_unknown(Reader& reader, const std::string& name) {
-  std::vector<std::string> names;
-  for (const ModelType& type : kTypes) names.emplace_back(type.name);
+  std::set<std::string> known;  // some are in both tables
+  for (const ModelType& type : kTypes) known.emplace(type.name);
   for (const auto* rows : {&decoders(), &encoders(), &towers()}) {
-    for (const Family& family : *rows) names.emplace_back(family.type);
+    for (const Family& family : *rows) known.emplace(family.type);
   }
+  const std::vector<std::string> names(known.begin(), known.end());
   reader.fail("model_type", "'" + name + "' is not known" + did_you_mean(name, names) +
                                 "; `syncline init --tensors FILE` takes what torch prints by `" +
                                 std::string(kPrintTensors) + "`");
@@ -411,25 +428,56 @@ std::string name_of(Reader& reader, const std::string& file, const std::string& 
   return telling ? folder : type;
 }
 
-// Returns a model's head by its class. A file without a class is of the language model, if it
-// `decodes`.
-End end_of(const std::string& name, bool decodes) {
-  for (const char* end : {"ForSequenceClassification", "ForImageClassification"}) {
-    if (name.ends_with(end)) return End::kClasses;
-  }
-  for (const char* end : {"LM", "ForConditionalGeneration", "LMHeadModel", "ForPreTraining"}) {
-    if (name.ends_with(end)) return End::kWords;
-  }
-  return name.empty() && decodes ? End::kWords : End::kNone;
+// How the classes of transformers end, the longer ones first.
+struct Ending {
+  std::string_view words;
+  End end;
+};
+constexpr Ending kEndings[] = {
+    {"ForSequenceClassification", End::kClasses},
+    {"ForImageClassification", End::kClasses},
+    {"ForImageClassificationWithTeacher", End::kTaught},
+    {"ForAudioClassification", End::kSounds},
+    {"ForTokenClassification", End::kEachToken},
+    {"ForQuestionAnswering", End::kSpans},
+    {"ForMultipleChoice", End::kChoices},
+    {"ForNextSentencePrediction", End::kPairs},
+    {"ForPreTraining", End::kPretrain},
+    {"ForConditionalGeneration", End::kWords},
+    {"ForMaskedLM", End::kWords},
+    {"ForCTC", End::kWords},
+    {"MTModel", End::kWords},
+    {"ForCausalLM", End::kCausal},
+    {"WithLMHeadModel", End::kCausal},
+    {"LMHeadModel", End::kCausal},
+    {"EncoderDecoderModel", End::kNone},
+    {"EncoderModel", End::kEncoder},
+    {"Model", End::kNone},
+};
+
+[[noreturn]] void fail_class(Reader& reader, const std::string& name) {
+  reader.fail("architectures", "the head of " + name +
+                                   " is not known; `syncline init --tensors FILE` takes what " +
+                                   "torch prints by `" + std::string(kPrintTensors) + "`");
 }
 
-bool known_end(const std::string& name) {
-  return name.empty() || name.ends_with("Model") || end_of(name, false) != End::kNone;
+// Returns a model's head by its class, which is the type's and an ending that is known. A file
+// without a class is of the language model, if it `decodes`.
+End end_of(Reader& reader, std::string_view type, bool decodes) {
+  const std::string name = class_in(reader);
+  if (name.empty()) return decodes ? End::kCausal : End::kNone;
+  const auto* ending = std::ranges::find_if(
+      kEndings, [&](const Ending& each) { return name.ends_with(each.words); });
+  if (ending == std::end(kEndings)) fail_class(reader, name);
+  // More words than the type's are of another model: GPT2DoubleHeads, SiglipVision.
+  const std::string own = plain_name(name.substr(0, name.size() - ending->words.size()));
+  const std::string known = plain_name(type);
+  if (own != known && own.starts_with(known)) fail_class(reader, name);
+  return ending->end;
 }
 
-// Warns of parts of a class that are not read.
-void say_parts(Reader& reader, const std::string& name, std::vector<std::string>& warnings) {
-  if (!known_end(name)) warnings.push_back("the head of " + name + " is left out");
+// Warns of parts that are not read.
+void say_parts(Reader& reader, std::vector<std::string>& warnings) {
   if (has_value(reader, "quantization_config")) {
     warnings.emplace_back(
         "quantization_config is not read: all parameters are assumed to be trained, where a "
@@ -437,15 +485,22 @@ void say_parts(Reader& reader, const std::string& name, std::vector<std::string>
   }
 }
 
+// Returns true if the catalogue lays down the model with this end. ChatGLMModel has a head.
+bool lays(const ModelType& type, End end) {
+  if (type.family == "vit") return end == End::kClasses || end == End::kCausal;
+  if (type.family == "bert") return end == End::kNone;
+  return end == End::kNone || end == End::kCausal || end == End::kWords;
+}
+
 // Removes the head that the checkpoint lacks, and warns of parts that are not read.
 void take_parts(Reader& reader, const ModelType& type, Json& shape,
                 std::vector<std::string>& warnings) {
-  const std::string name = class_in(reader);
-  say_parts(reader, name, warnings);
-  if (type.family != "llama" || end_of(name, true) == End::kWords) return;
+  say_parts(reader, warnings);
+  const bool headless = end_of(reader, type.name, true) == End::kNone && type.name != "chatglm";
+  if (type.family != "llama" || !headless) return;
   shape["tied"] = true;
-  warnings.push_back(name + " has no language head: its parameters are left out, though the " +
-                     "time of its product is counted, and a task's own head is left out");
+  warnings.push_back(class_in(reader) + " has no language head: its parameters are left out, " +
+                     "though the time of its product is counted");
 }
 
 bool recognises_config(const Head& head) {
@@ -461,7 +516,8 @@ bool recognises_config(const Head& head) {
 // Adds the parameters of an architecture of the catalogue, in the order of use.
 void append_generated(const Json& shape, Laid& laid) {
   Json own = shape;
-  if (laid.end != End::kWords) own["tied"] = true;  // no head of its own
+  const bool words = laid.has_words();
+  if (!words) own["tied"] = true;  // no head of its own
   const Json operators = {
       {"architecture", "llama"}, {"dtype", "fp32"}, {"sequence", 1}, {"shape", own}};
   const Json json = {{"name", "text"}, {"operators", operators}};
@@ -478,7 +534,7 @@ void append_generated(const Json& shape, Laid& laid) {
     laid.add(tensor->name, tensor->shape, product ? tensor->expert ? share : 1 : 0);
     if (embedding) table = static_cast<double>(tensor->elements);
   }
-  if (laid.end == End::kWords && own.value("tied", false)) laid.all.back().multiplied += table;
+  if (words && own.value("tied", false)) laid.all.back().multiplied += table;
 }
 
 // Returns the operators of a model of the catalogue.
@@ -512,16 +568,27 @@ std::string dtype_in(Reader& reader) {
   return "fp32";
 }
 
+// Lays the head of a task on a decoder, by the columns of its last norm.
+void lay_decoder_task(Reader& reader, Laid& laid) {
+  constexpr std::int64_t kUsualClasses = 2;
+  if (!laid.ends_in({End::kClasses, End::kEachToken, End::kSpans})) return;
+  const bool spans = laid.ends_in({End::kSpans});
+  laid.linear("score", laid.all.back().shape.front(), spans ? 2 : classes_of(reader, kUsualClasses),
+              !laid.ends_in({End::kClasses}));
+}
+
 // Returns the parameters of a model of any other family, with the FLOPs of their products.
 Json tensors_in(Reader& reader, const std::string& type, std::vector<std::string>& warnings) {
-  const std::string name = class_in(reader);
-  Laid laid(end_of(name, !is_one_of(encoders(), type)));
-  listed_type(type)->lay(reader, laid);
-  if (laid.end == End::kClasses && is_one_of(decoders(), type)) {
-    constexpr std::int64_t kUsualClasses = 2;
-    laid.linear("score", laid.all.back().shape.front(), classes_of(reader, kUsualClasses), false);
+  const Family* family = listed_type(type);
+  Laid laid(end_of(reader, type, !is_one_of(encoders(), type)));
+  if (family != nullptr) {
+    family->lay(reader, laid);
+  } else if (!lay_shaped(reader, type, laid)) {
+    fail_class(reader, class_in(reader));
   }
-  say_parts(reader, name, warnings);
+  if (family == nullptr || is_one_of(decoders(), type)) lay_decoder_task(reader, laid);
+  if (!class_in(reader).empty() && !laid.end_is_known()) fail_class(reader, class_in(reader));
+  say_parts(reader, warnings);
   const std::string dtype = dtype_in(reader);
   for (Parameter& parameter : laid.all) parameter.dtype = dtype;
   warnings.push_back("FLOPs of the weights' products with " + std::to_string(kTokens) +
@@ -593,7 +660,7 @@ Json timm_operators(Reader& reader) {
 }
 
 // Returns the operators of transformers' ResNet.
-Json resnet_operators(Reader& reader, std::vector<std::string>& warnings) {
+Json resnet_operators(Reader& reader) {
   const Json depths = reader.json().value("depths", Json({3, 4, 6, 3}));
   const std::string block = reader.json().value("layer_type", Json("bottleneck")).dump();
   const auto* row = std::ranges::find_if(kResNets, [&](const Stages& each) {
@@ -610,15 +677,15 @@ Json resnet_operators(Reader& reader, std::vector<std::string>& warnings) {
   if (row == std::end(kResNets) || !usual) {
     reader.fail("depths", "a ResNet of other sizes than those of 18, 34, 50, 101 and 152 layers");
   }
-  const bool headless = end_of(class_in(reader), true) == End::kNone;
-  if (headless) warnings.emplace_back("a head of one class, where the model has none");
-  return images_of(row->row, image_of(reader), headless ? 1 : classes_of(reader, 2));
+  const End end = end_of(reader, "resnet", true);
+  if (end != End::kClasses && end != End::kCausal) fail_class(reader, class_in(reader));
+  return images_of(row->row, image_of(reader), classes_of(reader, 2));
 }
 
 // Returns the operators of a network of images that is no transformer; null: it is none.
-Json convolving(Reader& reader, std::vector<std::string>& warnings) {
+Json convolving(Reader& reader) {
   if (reader.json().value("model_type", Json()) == "resnet") {
-    return resnet_operators(reader, warnings);
+    return resnet_operators(reader);
   }
   const bool timm = !has_value(reader, "model_type") && has_value(reader, "architecture") &&
                     has_value(reader, "num_classes");
@@ -656,7 +723,7 @@ Observed workload_of_config(const Json& json, const std::string& file, const std
   Reader reader(json, file, "");
   Observed observed;
   observed.framework = "pytorch";
-  if (const Json images = convolving(reader, observed.warnings); !images.is_null()) {
+  if (const Json images = convolving(reader); !images.is_null()) {
     observed.name = name.empty() ? name_of(reader, file, images["architecture"]) : name;
     observed.workload = {{"name", observed.name},
                          {"source", "its config.json"},
@@ -667,7 +734,8 @@ Observed workload_of_config(const Json& json, const std::string& file, const std
   const std::string type = type_of(reader);
   observed.name = name.empty() ? name_of(reader, file, type) : name;
   const std::string source = "its config.json, model_type " + type;
-  if (const ModelType* shaped = shaped_type(type); shaped != nullptr) {
+  const ModelType* shaped = shaped_type(type);
+  if (shaped != nullptr && lays(*shaped, end_of(reader, type, shaped->family != "bert"))) {
     observed.workload = {{"name", observed.name},
                          {"source", source},
                          {"batch", 1},

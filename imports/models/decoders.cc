@@ -140,13 +140,19 @@ void lay_gptj(Reader& reader, Laid& laid, bool merged) {
 void gptj(Reader& reader, Laid& laid) { lay_gptj(reader, laid, false); }
 void codegen(Reader& reader, Laid& laid) { lay_gptj(reader, laid, true); }
 
-void gpt_bigcode(Reader& reader, Laid& laid) {
+void lay_gpt2(Reader& reader, Laid& laid, bool multi_query) {
   Plan plan = gpt2_keys(reader);
   plan.positions = width_or(reader, "n_positions", 1024);
   plan.merged = true;
-  if (flag_or(reader, "multi_query", true)) plan.keys = plan.hidden / heads_in(reader, "n_head");
+  if (multi_query) plan.keys = plan.hidden / heads_in(reader, "n_head");
   plan.tied = flag_or(reader, "tie_word_embeddings", true);
   lay(laid, plan);
+}
+
+// GPT-2 with the head of a task: without, the catalogue lays it down.
+void gpt2(Reader& reader, Laid& laid) { lay_gpt2(reader, laid, false); }
+void gpt_bigcode(Reader& reader, Laid& laid) {
+  lay_gpt2(reader, laid, flag_or(reader, "multi_query", true));
 }
 
 void opt(Reader& reader, Laid& laid) {
@@ -161,6 +167,36 @@ void opt(Reader& reader, Laid& laid) {
                     !flag_or(reader, "_remove_final_layer_norm", false);
   plan.tied = flag_or(reader, "tie_word_embeddings", true);
   lay(laid, plan);
+}
+
+void biogpt(Reader& reader, Laid& laid) {
+  constexpr std::int64_t kOffset = 2;  // rows ahead of the first position
+  Plan plan = usual(reader);
+  plan.positions = width_or(reader, "max_position_embeddings", 1024) + kOffset;
+  plan.tied = flag_or(reader, "tie_word_embeddings", true);
+  lay(laid, plan);
+}
+
+// Lays XGLM, whose positions are waves that nobody trains.
+void xglm(Reader& reader, Laid& laid) {
+  lay(laid, {.layers = layers(reader, "num_layers"),
+             .hidden = width(reader, "d_model"),
+             .words = width(reader, "vocab_size"),
+             .inner = width(reader, "ffn_dim"),
+             .tied = flag_or(reader, "tie_word_embeddings", true)});
+}
+
+void mpt(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "d_model");
+  lay(laid, {.layers = layers(reader, "n_layers"),
+             .hidden = hidden,
+             .words = width(reader, "vocab_size"),
+             .norm_bias = false,
+             .merged = true,
+             .bias = false,
+             .out_bias = false,
+             .inner_bias = false,
+             .tied = flag_or(reader, "tie_word_embeddings", true)});
 }
 
 void bloom(Reader& reader, Laid& laid) {
@@ -305,6 +341,29 @@ void gpt_oss(Reader& reader, Laid& laid) {
   laid.head("lm_head", plan.words, plan.hidden, flag_or(reader, "tie_word_embeddings", false));
 }
 
+void phimoe(Reader& reader, Laid& laid) {
+  Plan plan = usual(reader);
+  group_heads(reader, plan);
+  plan.bias = plan.out_bias = flag_or(reader, "attention_bias", false);
+  const std::int64_t experts = size(reader, "num_local_experts", kMaxExperts);
+  const double share = share_of(reader, experts);
+  laid.table("model.embed_tokens", plan.words, plan.hidden);
+  for (std::int64_t i = 0; i < plan.layers; ++i) {
+    const std::string at = "model.layers." + std::to_string(i) + ".";
+    lay_first_half(laid, plan, at);
+    laid.linear(at + "mlp.gate", plan.hidden, experts, false);
+    for (std::int64_t e = 0; e < experts; ++e) {
+      const std::string expert = at + "mlp.experts." + std::to_string(e) + ".";
+      laid.linear(expert + "w1", plan.hidden, plan.inner, false, share);
+      laid.linear(expert + "w2", plan.inner, plan.hidden, false, share);
+      laid.linear(expert + "w3", plan.hidden, plan.inner, false, share);
+    }
+  }
+  laid.norm("model.norm", plan.hidden, true);
+  laid.head("lm_head", plan.words, plan.hidden, flag_or(reader, "tie_word_embeddings", false),
+            flag_or(reader, "lm_head_bias", false));
+}
+
 // Lays a model with experts in every `interleave_moe_layer_step`-th layer.
 void llama4_text(Reader& reader, Laid& laid) {
   Plan plan = usual(reader);
@@ -421,7 +480,8 @@ void lay_conv(Laid& laid, const std::string& at, std::int64_t channels, const Mi
 }
 
 void mamba(Reader& reader, Laid& laid) {
-  const Mixer mixer = mixer_of(reader);
+  Mixer mixer = mixer_of(reader);
+  mixer.inner = width_or(reader, "intermediate_size", mixer.inner);
   const bool automatic =
       has_value(reader, "time_step_rank") && reader.find("time_step_rank")->is_string();
   const std::int64_t usual_rank = (mixer.hidden + 15) / 16;
@@ -469,12 +529,16 @@ void mamba2(Reader& reader, Laid& laid) {
 
 const std::vector<Family>& decoders() {
   static const std::vector<Family> rows = {
+      {"gpt2", gpt2},
       {"gpt_neox", gpt_neox},
       {"gpt_neo", gpt_neo},
       {"gptj", gptj},
       {"codegen", codegen},
       {"gpt_bigcode", gpt_bigcode},
       {"opt", opt},
+      {"biogpt", biogpt},
+      {"xglm", xglm},
+      {"mpt", mpt},
       {"bloom", bloom},
       {"falcon", falcon},
       {"RefinedWeb", falcon},
@@ -487,9 +551,11 @@ const std::vector<Family>& decoders() {
       {"olmo", olmo},
       {"nemotron", nemotron},
       {"gpt_oss", gpt_oss},
+      {"phimoe", phimoe},
       {"llama4_text", llama4_text},
       {"qwen3_next", qwen3_next},
       {"mamba", mamba},
+      {"falcon_mamba", mamba},
       {"mamba2", mamba2},
   };
   return rows;

@@ -36,10 +36,16 @@ void Laid::table(const std::string& name, std::int64_t rows, std::int64_t width)
 
 void Laid::head(const std::string& name, std::int64_t words, std::int64_t width, bool tied,
                 bool bias) {
-  if (end != End::kWords) return;
+  if (!has_words()) return;
   if (tied) all.back().multiplied += static_cast<double>(words) * static_cast<double>(width);
   if (!tied) add(name + ".weight", {words, width}, 1);
   if (bias) add(name + ".bias", {words});
+}
+
+bool Laid::ends_in(std::initializer_list<End> ends) {
+  const bool here = std::ranges::find(ends, end_) != ends.end();
+  known_ = known_ || here;
+  return here;
 }
 
 void Laid::append(Parameters more) {

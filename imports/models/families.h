@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,13 +16,27 @@
 
 namespace syncline::job::models {
 
-// Head of a model, by the class that its config names.
-enum class End : std::uint8_t { kNone, kWords, kClasses };
+// Head of a model, by the class that its config names. kWords is of a masked model, or of an
+// encoder and its decoder; kCausal of a decoder alone.
+enum class End : std::uint8_t {
+  kNone,
+  kWords,
+  kCausal,
+  kClasses,    // one of a whole sample
+  kTaught,     // one of a whole sample, and one as a teacher says
+  kEachToken,  // one of each token
+  kSpans,      // an answer's first and last token
+  kChoices,    // one number a choice
+  kSounds,     // one of a whole sample of sound
+  kPairs,      // whether two texts follow each other
+  kPretrain,   // what a family is trained for first
+  kEncoder     // the encoder alone, without a head
+};
 
 // Parameters of a model in the order of use.
 class Laid {
  public:
-  explicit Laid(End ends = End::kNone) : end(ends) {}
+  explicit Laid(End end = End::kNone) : end_(end), known_(end == End::kNone) {}
 
   void add(const std::string& name, const std::vector<std::int64_t>& shape, double multiplied = 0);
   // Adds a weight [out, in], and a bias; `share` of the tokens are multiplied by it.
@@ -34,8 +49,17 @@ class Laid {
             bool bias = false);
   void append(Parameters more);
 
+  // Returns true if the model ends so, which the caller lays. A reader that asks for no such end
+  // knows none, and its class is refused.
+  bool ends_in(std::initializer_list<End> ends);
+  bool has_words() { return ends_in({End::kWords, End::kCausal, End::kPretrain}); }
+  bool end_is_known() const { return known_; }
+
   Parameters all;
-  const End end;
+
+ private:
+  End end_;
+  bool known_;
 };
 
 inline constexpr std::int64_t kMaxExperts = 4096;

@@ -24,6 +24,9 @@ constexpr auto kUsual = std::to_array<Usual>({
     {"siglip_vision_model",
      R"({"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
          "num_attention_heads": 12, "image_size": 224, "patch_size": 16})"},
+    {"internvl_vision",
+     R"({"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
+         "num_attention_heads": 16})"},
     {"siglip_text_model",
      R"({"vocab_size": 32000, "hidden_size": 768, "intermediate_size": 3072,
          "num_hidden_layers": 12, "num_attention_heads": 12, "max_position_embeddings": 64})"},
@@ -59,6 +62,12 @@ constexpr auto kUsual = std::to_array<Usual>({
     {"qwen2", R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016,
                   "num_hidden_layers": 32, "num_attention_heads": 32,
                   "num_key_value_heads": 32})"},
+    {"gemma", R"({"vocab_size": 256000, "hidden_size": 3072, "intermediate_size": 24576,
+                  "num_hidden_layers": 28, "num_attention_heads": 16,
+                  "num_key_value_heads": 16, "head_dim": 256})"},
+    {"gemma2", R"({"vocab_size": 256000, "hidden_size": 2304, "intermediate_size": 9216,
+                   "num_hidden_layers": 26, "num_attention_heads": 8,
+                   "num_key_value_heads": 4, "head_dim": 256})"},
     {"gemma3_text",
      R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216,
          "num_hidden_layers": 26, "num_attention_heads": 8, "num_key_value_heads": 4,
@@ -91,7 +100,7 @@ struct Part {
 
 void lay_classes(Reader& reader, Laid& laid, std::int64_t hidden, const char* name) {
   constexpr std::int64_t kUsualClasses = 2;
-  if (laid.end == End::kClasses) {
+  if (laid.ends_in({End::kClasses})) {
     laid.linear(name, hidden, classes_of(reader, kUsualClasses), true);
   }
 }
@@ -199,13 +208,113 @@ std::int64_t text_width(Reader& reader, const char* usual_type) {
   return width(own, "hidden_size");
 }
 
-void llava(Reader& reader, Laid& laid) {
-  const std::int64_t seen = lay_vision(reader, "clip_vision_model", laid);
-  const std::int64_t hidden = text_width(reader, "llama");
+void lay_llava(Reader& reader, Laid& laid, const char* usual_vision, const char* usual_text,
+               bool newline) {
+  const std::int64_t hidden = text_width(reader, usual_text);
+  if (newline) laid.add("image_newline", {hidden});
+  const std::int64_t seen = lay_vision(reader, usual_vision, laid);
   const bool bias = flag_or(reader, "multimodal_projector_bias", true);
-  laid.linear("projector.linear_1", seen, hidden, bias);
+  // Later ones concatenate the outputs of several layers.
+  const bool several =
+      has_value(reader, "vision_feature_layer") && reader.json()["vision_feature_layer"].is_array();
+  const std::int64_t taken =
+      several ? static_cast<std::int64_t>(reader.array("vision_feature_layer").size()) : 1;
+  laid.linear("projector.linear_1", seen * std::clamp<std::int64_t>(taken, 1, 64), hidden, bias);
   laid.linear("projector.linear_2", hidden, hidden, bias);
+  lay_text(reader, usual_text, laid);
+}
+void llava(Reader& reader, Laid& laid) {
+  lay_llava(reader, laid, "clip_vision_model", "llama", false);
+}
+void llava_next(Reader& reader, Laid& laid) {
+  lay_llava(reader, laid, "clip_vision_model", "llama", true);
+}
+void llava_onevision(Reader& reader, Laid& laid) {
+  lay_llava(reader, laid, "siglip_vision_model", "qwen2", true);
+}
+
+// Lays LLaVA with the outputs of several layers and a norm of them.
+void vipllava(Reader& reader, Laid& laid) {
+  constexpr std::int64_t kUsualLayers = 5;
+  const Json* taken = reader.find("vision_feature_layers");
+  const std::int64_t many = taken != nullptr && taken->is_array() && !taken->empty()
+                                ? static_cast<std::int64_t>(taken->size())
+                                : kUsualLayers;
+  const std::int64_t hidden = text_width(reader, "llama");
+  const std::int64_t seen =
+      lay_vision(reader, "clip_vision_model", laid) * std::min<std::int64_t>(many, 64);
+  laid.norm("projector.projector_layernorm", seen, true);
+  laid.linear("projector.linear_1", seen, hidden, true);
+  laid.linear("projector.linear_2", hidden, hidden, true);
   lay_text(reader, "llama", laid);
+}
+
+// Returns a side that is given as one number, or as two equal ones.
+std::int64_t side_in(Reader& reader, const char* key, std::int64_t fallback) {
+  const Json* value = has_value(reader, key) ? reader.find(key) : nullptr;
+  if (value == nullptr || !value->is_array()) {
+    return size_or(reader, key, fallback, operators::kMaxImage);
+  }
+  const bool square = value->size() == 2 && (*value)[0].is_number_integer() &&
+                      (*value)[0] == (*value)[1] && (*value)[0] > 0 &&
+                      (*value)[0] <= operators::kMaxImage;
+  if (!square) reader.fail(key, "only two equal sides are known");
+  return (*value)[0].get<std::int64_t>();
+}
+
+// Lays InternVL's tower: BEiT's layers with a bias of the attention's output alone.
+void internvl_vision(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "hidden_size");
+  const std::int64_t inner = width(reader, "intermediate_size");
+  const std::int64_t patch = side_in(reader, "patch_size", 14);
+  const std::int64_t across = side_in(reader, "image_size", 448) / patch;
+  const bool bias = flag_or(reader, "attention_bias", false);
+  const bool rms = has_value(reader, "norm_type") && reader.text("norm_type") == "rms_norm";
+  for (const char* key : {"use_qk_norm", "use_mask_token"}) expect_flag(reader, key, false);
+  laid.add("vision.cls_token", {1, 1, hidden});
+  laid.add("vision.patch_embeddings.weight", {hidden, 3, patch, patch}, 1);
+  laid.add("vision.patch_embeddings.bias", {hidden});
+  if (flag_or(reader, "use_absolute_position_embeddings", true)) {
+    laid.add("vision.position_embeddings", {1, across * across + 1, hidden});
+  }
+  for (std::int64_t i = 0, count = layers(reader, "num_hidden_layers"); i < count; ++i) {
+    const std::string at = "vision.layer." + std::to_string(i) + ".";
+    laid.norm(at + "layernorm_before", hidden, !rms);
+    for (const char* part : {"q_proj", "k_proj", "v_proj"}) {
+      laid.linear(at + part, hidden, hidden, bias);
+    }
+    laid.linear(at + "projection_layer", hidden, hidden, true);
+    laid.add(at + "lambda_1", {hidden});
+    laid.norm(at + "layernorm_after", hidden, !rms);
+    laid.linear(at + "fc1", hidden, inner, true);
+    laid.linear(at + "fc2", inner, hidden, true);
+    laid.add(at + "lambda_2", {hidden});
+  }
+  if (!flag_or(reader, "use_mean_pooling", true)) laid.norm("vision.layernorm", hidden, true);
+}
+
+// Lays InternVL: four patches in a token of text.
+void internvl(Reader& reader, Laid& laid) {
+  const Part part(reader, "vision_config", "internvl_vision");
+  Reader seen = part.reader();
+  const Json* ratio = reader.find("downsample_ratio");
+  if (ratio != nullptr && ratio->is_number() && ratio->get<double>() != 0.5) {
+    reader.fail("downsample_ratio", "only 0.5 is known");
+  }
+  internvl_vision(seen, laid);
+  const std::int64_t four = 4 * width(seen, "hidden_size");
+  const std::int64_t hidden = text_width(reader, "qwen2");
+  laid.norm("projector.layer_norm", four, true);
+  laid.linear("projector.linear_1", four, hidden, true);
+  laid.linear("projector.linear_2", hidden, hidden, true);
+  lay_text(reader, "qwen2", laid);
+}
+
+void paligemma(Reader& reader, Laid& laid) {
+  const std::int64_t seen = lay_vision(reader, "siglip_vision_model", laid);
+  constexpr std::int64_t kUsualColumns = 2048;
+  laid.linear("projector.linear", seen, width_or(reader, "projection_dim", kUsualColumns), true);
+  lay_text(reader, "gemma", laid);
 }
 
 void mistral3(Reader& reader, Laid& laid) {
@@ -414,18 +523,27 @@ void mllama(Reader& reader, Laid& laid) {
   laid.head("lm_head", words, hidden, false);
 }
 
+void clip_text(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "hidden_size");
+  laid.table("text.token_embedding.word_emb", width(reader, "vocab_size"), hidden);
+  laid.table("text.position_embedding", width(reader, "max_position_embeddings"), hidden);
+  lay_clip_layers(reader, laid, "text.");
+  laid.norm("text.final_layer_norm", hidden, true);
+}
+
 // Lays a text and an image tower, each with a product to a common width.
 void clip(Reader& reader, Laid& laid) {
   const Part vision(reader, "vision_config", "clip_vision_model");
   const Part text(reader, "text_config", "clip_text_model");
   Reader seen = vision.reader(), own = text.reader();
+  if (laid.ends_in({End::kClasses})) {
+    clip_vision(seen, laid);
+    return lay_classes(reader, laid, width(seen, "hidden_size"), "classifier");
+  }
   const std::int64_t hidden = width(own, "hidden_size");
   const std::int64_t common = width_or(reader, "projection_dim", 512);
   laid.add("logit_scale", {});
-  laid.table("text.token_embedding.word_emb", width(own, "vocab_size"), hidden);
-  laid.table("text.position_embedding", width(own, "max_position_embeddings"), hidden);
-  lay_clip_layers(own, laid, "text.");
-  laid.norm("text.final_layer_norm", hidden, true);
+  clip_text(own, laid);
   clip_vision(seen, laid);
   laid.linear("visual_projection", width(seen, "hidden_size"), common, false, 0);
   laid.linear("text_projection", hidden, common, false, 0);
@@ -435,31 +553,89 @@ void siglip(Reader& reader, Laid& laid) {
   const Part vision(reader, "vision_config", "siglip_vision_model");
   const Part text(reader, "text_config", "siglip_text_model");
   Reader seen = vision.reader(), own = text.reader();
+  if (laid.ends_in({End::kClasses})) {
+    siglip_vision(seen, laid);
+    return lay_classes(reader, laid, width(seen, "hidden_size"), "classifier");
+  }
   const std::int64_t hidden = width(own, "hidden_size");
   laid.add("logit_scale", {1});
   laid.add("logit_bias", {1});
-  laid.table("text.token_embedding.word_emb", width(own, "vocab_size"), hidden);
-  laid.table("text.position_embedding", width(own, "max_position_embeddings"), hidden);
-  lay_clip_layers(own, laid, "text.");
-  laid.norm("text.final_layer_norm", hidden, true);
+  clip_text(own, laid);
   laid.linear("text.head", hidden, width_or(own, "projection_size", hidden), true, 0);
   siglip_vision(seen, laid);
 }
 
-// Lays ViT in torch's order of use; `distilled`: with DeiT's second token.
-void lay_vit(Reader& reader, Laid& laid, bool distilled) {
+// Lays ViT in torch's order of use; `tokens`: of the class, and DeiT's second one.
+void lay_vit(Reader& reader, Laid& laid, int tokens, bool positions = true) {
   const std::int64_t hidden = width(reader, "hidden_size"), across = patches_across(reader);
-  laid.add("embeddings.cls_token", {1, 1, hidden});
-  if (distilled) laid.add("embeddings.distillation_token", {1, 1, hidden});
-  laid.add("embeddings.position_embeddings", {1, across * across + (distilled ? 2 : 1), hidden});
+  expect_flag(reader, "qkv_bias", true);
+  if (tokens > 0) laid.add("embeddings.cls_token", {1, 1, hidden});
+  if (tokens > 1) laid.add("embeddings.distillation_token", {1, 1, hidden});
+  if (positions) laid.add("embeddings.position_embeddings", {1, across * across + tokens, hidden});
   lay_patches(reader, laid, "embeddings.patch_embeddings", hidden, true);
   lay_clip_layers(reader, laid, "encoder.");
   laid.norm("layernorm", hidden, true);
 }
 
-void deit(Reader& reader, Laid& laid) {
-  lay_vit(reader, laid, true);
-  lay_classes(reader, laid, width(reader, "hidden_size"), "classifier");
+void lay_vit_pooler(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "hidden_size");
+  if (!laid.ends_in({End::kNone})) return;
+  laid.linear("pooler.dense", hidden, width_or(reader, "pooler_output_size", hidden), true);
+}
+
+template <int tokens, bool pooled>
+void vit(Reader& reader, Laid& laid) {
+  lay_vit(reader, laid, tokens);
+  if (pooled) lay_vit_pooler(reader, laid);
+  const std::int64_t hidden = width(reader, "hidden_size");
+  lay_classes(reader, laid, hidden, "classifier");
+  if (tokens < 2 || !laid.ends_in({End::kTaught})) return;
+  for (const char* name : {"cls_classifier", "distillation_classifier"}) {
+    laid.linear(name, hidden, classes_of(reader, 2), true);
+  }
+}
+
+// Lays ViT and, to train it, a decoder that draws masked patches; nobody trains its positions.
+void vit_mae(Reader& reader, Laid& laid) {
+  lay_vit(reader, laid, 1, false);
+  if (!laid.ends_in({End::kPretrain})) return;
+  constexpr std::int64_t kChannels = 3;
+  const std::int64_t hidden = width(reader, "hidden_size");
+  const std::int64_t own = width_or(reader, "decoder_hidden_size", 512);
+  const std::int64_t patch = size(reader, "patch_size", operators::kMaxImage);
+  const Json keys = {{"hidden_size", own},
+                     {"intermediate_size", width_or(reader, "decoder_intermediate_size", 2048)},
+                     {"num_hidden_layers",
+                      size_or(reader, "decoder_num_hidden_layers", 8, operators::kMaxLayers)}};
+  Reader decoder(keys, reader.file(), reader.place());
+  laid.linear("decoder.decoder_embed", hidden, own, true);
+  laid.add("decoder.mask_token", {1, 1, own});
+  lay_clip_layers(decoder, laid, "decoder.");
+  laid.norm("decoder.decoder_norm", own, true);
+  laid.linear("decoder.decoder_pred", own, patch * patch * kChannels, true);
+}
+
+// Lays ViT over patches of a sound's spectrum, which overlap.
+void audio_spectrogram_transformer(Reader& reader, Laid& laid) {
+  constexpr std::int64_t kTokens = 2, kStride = 10, kBands = 128, kLength = 1024;
+  const std::int64_t hidden = width(reader, "hidden_size");
+  const std::int64_t bands = width_or(reader, "num_mel_bins", kBands);
+  const std::int64_t length = width_or(reader, "max_length", kLength);
+  const std::int64_t patch = size(reader, "patch_size", std::min(bands, length));
+  const std::int64_t down = (bands - patch) / width_or(reader, "frequency_stride", kStride) + 1;
+  const std::int64_t along = (length - patch) / width_or(reader, "time_stride", kStride) + 1;
+  expect_flag(reader, "qkv_bias", true);
+  laid.add("embeddings.cls_token", {1, 1, hidden});
+  laid.add("embeddings.distillation_token", {1, 1, hidden});
+  laid.add("embeddings.position_embeddings", {1, down * along + kTokens, hidden});
+  laid.add("embeddings.patch_embeddings.weight", {hidden, 1, patch, patch}, 1);
+  laid.add("embeddings.patch_embeddings.bias", {hidden});
+  lay_clip_layers(reader, laid, "encoder.");
+  laid.norm("layernorm", hidden, true);
+  if (!laid.ends_in({End::kSounds})) return;
+  constexpr std::int64_t kUsualClasses = 2;
+  laid.norm("classifier.layernorm", hidden, true);
+  laid.linear("classifier.dense", hidden, classes_of(reader, kUsualClasses), true);
 }
 
 // ViT or DeiT with its pooler, and a decoder of text.
@@ -470,10 +646,9 @@ void vision_encoder_decoder(Reader& reader, Laid& laid) {
     images.fail("model_type", "'" + seen.type + "' is not known here: vit and deit are");
   }
   const std::int64_t hidden = width(images, "hidden_size");
-  expect_flag(images, "qkv_bias", true);
-  lay_vit(images, laid, seen.type == "deit");
+  lay_vit(images, laid, seen.type == "deit" ? 2 : 1);
   laid.linear("encoder.pooler.dense", hidden, hidden, true);
-  Laid decoder(End::kWords);
+  Laid decoder(End::kCausal);
   const std::int64_t own = lay_crossing_decoder(text, told.type, decoder);
   if (own == 0) {
     text.fail("model_type", "'" + told.type + "' is not known here: bart, mbart and gpt2 are");
@@ -482,13 +657,14 @@ void vision_encoder_decoder(Reader& reader, Laid& laid) {
   laid.append(std::move(decoder.all));
 }
 
-void dinov2(Reader& reader, Laid& laid) {
+void lay_dinov2(Reader& reader, Laid& laid, std::int64_t registers) {
   const std::int64_t hidden = width(reader, "hidden_size"), across = patches_across(reader);
   std::int64_t inner = hidden * size_or(reader, "mlp_ratio", 4, 64);
   const bool gated = flag_or(reader, "use_swiglu_ffn", false);
   if (gated) inner = (inner * 2 / 3 + 7) / 8 * 8;
   laid.add("embeddings.cls_token", {1, 1, hidden});
   if (flag_or(reader, "use_mask_token", true)) laid.add("embeddings.mask_token", {1, hidden});
+  if (registers > 0) laid.add("embeddings.register_tokens", {1, registers, hidden});
   laid.add("embeddings.position_embeddings", {1, across * across + 1, hidden});
   lay_patches(reader, laid, "embeddings.patch_embeddings", hidden, true);
   for (std::int64_t i = 0, count = layers(reader, "num_hidden_layers"); i < count; ++i) {
@@ -507,6 +683,50 @@ void dinov2(Reader& reader, Laid& laid) {
   // The classifier reads the class's token and the mean of the others.
   lay_classes(reader, laid, 2 * hidden, "classifier");
 }
+void dinov2(Reader& reader, Laid& laid) { lay_dinov2(reader, laid, 0); }
+void dinov2_with_registers(Reader& reader, Laid& laid) {
+  constexpr std::int64_t kUsualTokens = 4;
+  lay_dinov2(reader, laid, width_or(reader, "num_register_tokens", kUsualTokens));
+}
+
+// Lays BEiT: keys without a bias, layers' outputs scaled, distances' biases for each layer.
+// `pooled`: the model without a head has a last norm too.
+void lay_beit(Reader& reader, Laid& laid, bool pooled) {
+  const std::int64_t hidden = width(reader, "hidden_size"), across = patches_across(reader);
+  const std::int64_t inner = width(reader, "intermediate_size");
+  const std::int64_t heads = size(reader, "num_attention_heads", operators::kMaxHeads);
+  const std::int64_t distances = (2 * across - 1) * (2 * across - 1) + 3;
+  const Json* scale = reader.find("layer_scale_init_value");
+  const bool scaled = scale == nullptr || !scale->is_number() || scale->get<double>() > 0;
+  laid.add("embeddings.cls_token", {1, 1, hidden});
+  if (flag_or(reader, "use_mask_token", false)) laid.add("embeddings.mask_token", {1, 1, hidden});
+  lay_patches(reader, laid, "embeddings.patch_embeddings", hidden, true);
+  if (flag_or(reader, "use_absolute_position_embeddings", false)) {
+    laid.add("embeddings.position_embeddings", {1, across * across + 1, hidden});
+  }
+  const auto lay_bias = [&](const std::string& at) {
+    laid.table(at + "relative_position_bias_table", distances, heads);
+  };
+  if (flag_or(reader, "use_shared_relative_position_bias", false)) lay_bias("encoder.");
+  for (std::int64_t i = 0, count = layers(reader, "num_hidden_layers"); i < count; ++i) {
+    const std::string at = "encoder.layer." + std::to_string(i) + ".";
+    laid.norm(at + "layernorm_before", hidden, true);
+    for (const char* part : {"query", "key", "value"}) {
+      laid.linear(at + part, hidden, hidden, part[0] != 'k');
+    }
+    if (flag_or(reader, "use_relative_position_bias", false)) lay_bias(at);
+    laid.linear(at + "output", hidden, hidden, true);
+    if (scaled) laid.add(at + "lambda_1", {hidden});
+    laid.norm(at + "layernorm_after", hidden, true);
+    laid.linear(at + "intermediate", hidden, inner, true);
+    laid.linear(at + "out", inner, hidden, true);
+    if (scaled) laid.add(at + "lambda_2", {hidden});
+  }
+  if (pooled || laid.ends_in({End::kClasses})) laid.norm("pooler.layernorm", hidden, true);
+  lay_classes(reader, laid, hidden, "classifier");
+}
+void beit(Reader& reader, Laid& laid) { lay_beit(reader, laid, true); }
+void data2vec_vision(Reader& reader, Laid& laid) { lay_beit(reader, laid, false); }
 
 }  // namespace
 
@@ -529,14 +749,30 @@ void lay_text(Reader& reader, const char* usual_type, Laid& laid) {
 
 const std::vector<Family>& towers() {
   static const std::vector<Family> rows = {
-      {"deit", deit},
+      {"vit", vit<1, true>},
+      {"deit", vit<2, true>},
+      {"ijepa", vit<0, false>},
+      {"vit_msn", vit<1, false>},
+      {"vit_mae", vit_mae},
+      {"audio-spectrogram-transformer", audio_spectrogram_transformer},
+      {"beit", beit},
+      {"data2vec-vision", data2vec_vision},
       {"dinov2", dinov2},
+      {"dinov2_with_registers", dinov2_with_registers},
       {"vision-encoder-decoder", vision_encoder_decoder},
       {"clip", clip},
       {"clip_vision_model", clip_vision},
+      {"clip_text_model", clip_text},
       {"siglip", siglip},
       {"siglip_vision_model", siglip_vision},
       {"llava", llava},
+      {"llava_next", llava_next},
+      {"llava_next_video", llava_next},
+      {"llava_onevision", llava_onevision},
+      {"vipllava", vipllava},
+      {"paligemma", paligemma},
+      {"internvl", internvl},
+      {"internvl_vision", internvl_vision},
       {"mistral3", mistral3},
       {"gemma3", gemma3},
       {"qwen2_vl", qwen2_vl},

@@ -12,7 +12,12 @@ NOISE = ("transformers_version", "torch_dtype", "dtype", "initializer_range", "u
          "label2id", "begin_suppress_tokens", "suppress_tokens", "layer_types", "no_rope_layers",
          "time_step_limit")
 WANTED = {  # of a family: classes that the architectures of a file name
-    "bert": ["Model"],
+    "bert": ["Model", "ForMaskedLM", "ForPreTraining", "ForQuestionAnswering"],
+    "tasks": ["Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification",
+              "ForQuestionAnswering"],
+    "pictures": ["Model", "ForImageClassification"],
+    "sound": ["Model", "ForCTC", "ForSequenceClassification"],
+    "written": ["Model", "ForConditionalGeneration", "ForCausalLM"],
     "encoder": ["Model", "ForMaskedLM", "ForSequenceClassification"],
     "decoder": ["ForCausalLM", "ForCausalLM", "ForCausalLM", "Model"],
 }
@@ -211,6 +216,24 @@ def qwen3_next(pick):
                 shared_expert_intermediate_size=96)
 
 
+def wave(pick):
+    sizes = encoder(pick)
+    sizes.update(conv_dim=[32, some(pick, 32, 48)], conv_kernel=[10, 3], conv_stride=[5, 2], num_feat_extract_layers=2,
+                 num_conv_pos_embedding_groups=4, conv_bias=some(pick, True, False),
+                 feat_extract_norm=some(pick, "group", "layer"), mask_time_prob=some(pick, 0.0, 0.05))
+    return sizes
+
+
+def beit(pick):
+    return vision(pick, use_relative_position_bias=some(pick, True, False), use_mask_token=some(pick, True, False),
+                  use_absolute_position_embeddings=some(pick, True, False))
+
+
+def seen(pick, text, vision_type, **more):
+    return dict({"text_config": dict(wide(pick, tied=False), model_type=text),
+                 "vision_config": dict(vision(pick, vision_use_head=False), model_type=vision_type)}, **more)
+
+
 # model_type: [what it is, classes' prefix, sizes]
 FAMILIES = {
     "llama": ["decoder", "Llama", llama],
@@ -307,6 +330,60 @@ FAMILIES = {
     "qwen3_vl": ["both", "Qwen3VLForConditionalGeneration", qwen3_vl],
     "llama4": ["both", "Llama4ForConditionalGeneration", llama4],
     "mllama": ["both", "MllamaForConditionalGeneration", mllama],
+    "ernie": ["bert", "Ernie", lambda p: encoder(p, use_task_id=some(p, True, False))],
+    "megatron-bert": ["bert", "MegatronBert", encoder],
+    "data2vec-text": ["tasks", "Data2VecText", encoder],
+    "roberta-prelayernorm": ["tasks", "RobertaPreLayerNorm", encoder],
+    "xlm-roberta-xl": ["tasks", "XLMRobertaXL", encoder],
+    "longformer": ["tasks", "Longformer", encoder],
+    "big_bird": ["encoder", "BigBird", encoder],
+    "deberta": ["tasks", "Deberta", lambda p: encoder(
+        p, type_vocab_size=0, relative_attention=True, pos_att_type=some(p, ["c2p"], ["p2c", "c2p"]),
+        position_biased_input=some(p, True, False))],
+    "plbart": ["written", "PLBart", bart],
+    "pegasus": ["written", "Pegasus", bart],
+    "blenderbot": ["written", "Blenderbot", bart],
+    "blenderbot-small": ["written", "BlenderbotSmall", bart],
+    "marian": ["images", "MarianMTModel", lambda p: dict(bart(p), pad_token_id=0)],
+    "biogpt": ["decoder", "BioGpt", decoder],
+    "xglm": ["decoder", "XGLM", lambda p: {"vocab_size": 1000, "d_model": 64, "num_layers": some(p, 2, 3),
+                                           "ffn_dim": some(p, 96, 160), "attention_heads": 4}],
+    "mpt": ["decoder", "Mpt", lambda p: {"vocab_size": 1000, "d_model": some(p, 64, 96), "n_layers": 2, "n_heads": 4}],
+    "helium": ["decoder", "Helium", lambda p: llama(p, num_attention_heads=4, hidden_size=64, head_dim=16,
+                                                    num_key_value_heads=some(p, 1, 2))],
+    "falcon_mamba": ["decoder", "FalconMamba", mamba],
+    "ijepa": ["pictures", "IJepa", vision],
+    "vit_msn": ["pictures", "ViTMSN", vision],
+    "vit_mae": ["images", "ViTMAEForPreTraining", lambda p: vision(p, decoder_hidden_size=48, decoder_num_attention_heads=4,
+                                                                   decoder_num_hidden_layers=some(p, 1, 2))],
+    "beit": ["pictures", "Beit", beit],
+    "data2vec-vision": ["pictures", "Data2VecVision", beit],
+    "dinov2_with_registers": ["pictures", "Dinov2WithRegisters", lambda p: {
+        "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 56, "patch_size": 14,
+        "num_register_tokens": some(p, 2, 4), "use_swiglu_ffn": some(p, True, False)}],
+    "audio-spectrogram-transformer": ["images", "ASTForAudioClassification", lambda p: {
+        "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_mel_bins": some(p, 64, 128), "max_length": some(p, 128, 256)}],
+    "wav2vec2": ["sound", "Wav2Vec2", wave],
+    "hubert": ["sound", "Hubert", wave],
+    "wavlm": ["sound", "WavLM", lambda p: dict(wave(p), num_buckets=some(p, 32, 64))],
+    "granitemoeshared": ["decoder", "GraniteMoeShared", lambda p: llama(p, **experts(
+        p, num_local_experts=4, shared_intermediate_size=some(p, 0, 48, 96)))],
+    "llava_next": ["both", "LlavaNextForConditionalGeneration", lambda p: seen(
+        p, some(p, "llama", "mistral"), "clip_vision_model", tie_word_embeddings=False)],
+    "llava_onevision": ["both", "LlavaOnevisionForConditionalGeneration", lambda p: seen(
+        p, "qwen2", "siglip_vision_model", tie_word_embeddings=False)],
+    "vipllava": ["both", "VipLlavaForConditionalGeneration", lambda p: seen(
+        p, "llama", "clip_vision_model", tie_word_embeddings=False, vision_feature_layers=some(p, [-1, -2], [-1]))],
+    "internvl": ["both", "InternVLForConditionalGeneration", lambda p: dict(
+        seen(p, "qwen2", "internvl_vision", tie_word_embeddings=False), downsample_ratio=0.5)],
+    "phimoe": ["decoder", "Phimoe", lambda p: llama(p, **experts(
+        p, num_local_experts=4, attention_bias=some(p, True, False), lm_head_bias=some(p, True, False)))],
+    "clip_text_model": ["images", "CLIPTextModel", lambda p: {
+        "vocab_size": 1000, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": some(p, 2, 3),
+        "num_attention_heads": 4, "max_position_embeddings": some(p, 40, 77)}],
+    "paligemma": ["both", "PaliGemmaForConditionalGeneration", lambda p: seen(
+        p, some(p, "gemma", "gemma2"), "siglip_vision_model", projection_dim=some(p, 48, 96))],
 }
 
 

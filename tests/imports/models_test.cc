@@ -128,7 +128,7 @@ std::string vit_config() {
 TEST_F(Config, ModelsHaveTheirPublishedParameters) {
   const std::pair<std::string, std::int64_t> models[] = {
       {kLlama2, 6738415616}, {kQwen25, 494032768}, {kQwen3, 596049920},     {kMistral, 7241732096},
-      {kGpt2, 124439808},    {kBert, 109482240},   {vit_config(), 86567656}};
+      {kGpt2, 124439808},    {kBert, 109514298},   {vit_config(), 86567656}};
   for (const auto& [text, count] : models) {
     const Observed observed = read_job({config(text)});
     EXPECT_EQ(observed.format, "config");
@@ -214,15 +214,41 @@ TEST_F(Config, MixturesOfExperts) {
                   {kDeepSeek, "n_routed_experts", 1 << 20, "found 1048576"}});
 }
 
-// MistralModel and a reward model have no language head of 32000 x 4096.
-TEST_F(Config, HeadsAreThereOrNot) {
-  for (const char* name : {"MistralModel", "MistralForSequenceClassification"}) {
-    Json json = Json::parse(kMistral);
-    json["architectures"] = {name};
-    const Observed observed = read_job({config(json.dump())});
-    EXPECT_EQ(parameters_of(*observed.workload), 7241732096 - 32000 * 4096) << name;
-    EXPECT_TRUE(test::any_contains(observed.warnings, std::string(name) + " has no language head"));
+// Keys of DeepSeek-V2-Lite, with its published parameters; a head's width that a Qwen file leaves
+// out is its share of the hidden one; Falcon Mamba gives its inner width itself.
+TEST_F(Config, KeysThatAFileLeavesOut) {
+  constexpr const char* kLite =
+      R"({"model_type": "deepseek_v2", "architectures": ["DeepseekV2ForCausalLM"],
+          "hidden_size": 2048, "intermediate_size": 10944, "moe_intermediate_size": 1408,
+          "num_hidden_layers": 27, "num_attention_heads": 16, "num_key_value_heads": 16,
+          "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6,
+          "first_k_dense_replace": 1, "moe_layer_freq": 1, "q_lora_rank": null,
+          "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+          "v_head_dim": 128, "vocab_size": 102400, "max_position_embeddings": 163840})";
+  constexpr const char* kQwen =
+      R"({"model_type": "qwen3_moe", "hidden_size": 64, "moe_intermediate_size": 32,
+          "intermediate_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4,
+          "num_key_value_heads": 2, "num_experts": 4, "num_experts_per_tok": 2,
+          "vocab_size": 1000})";
+  constexpr const char* kFalcon =
+      R"({"model_type": "falcon_mamba", "hidden_size": 64, "num_hidden_layers": 2,
+          "vocab_size": 1000, "expand": 16, "intermediate_size": 100, "state_size": 16,
+          "time_step_rank": 4, "tie_word_embeddings": false})";
+  for (const auto& [text, parameters] :
+       {std::pair{kLite, std::int64_t{15706484224}}, std::pair{kQwen, std::int64_t{202624}},
+        std::pair{kFalcon, std::int64_t{179192}}}) {
+    EXPECT_EQ(parameters_of(*read_job({config(text)}).workload), parameters) << text;
   }
+  expect_refused({{kLite, "num_experts_per_tok", nullptr, "num_experts_per_tok: missing"}});
+}
+
+// MistralModel has no language head of 32000 x 4096.
+TEST_F(Config, HeadsAreThereOrNot) {
+  Json headless = Json::parse(kMistral);
+  headless["architectures"] = {"MistralModel"};
+  const Observed model = read_job({config(headless.dump())});
+  EXPECT_EQ(parameters_of(*model.workload), 7241732096 - 32000 * 4096);
+  EXPECT_TRUE(test::any_contains(model.warnings, "MistralModel has no language head"));
   const Observed whole = read_job({config(kMistral)});
   EXPECT_FALSE(test::any_contains(whole.warnings, "language head"));
   EXPECT_FALSE(test::any_contains(whole.warnings, "quantization_config"));
@@ -230,6 +256,80 @@ TEST_F(Config, HeadsAreThereOrNot) {
   quantised["quantization_config"] = {{"load_in_4bit", true}};
   EXPECT_TRUE(test::any_contains(read_job({config(quantised.dump())}).warnings,
                                  "quantization_config is not read"));
+}
+
+constexpr const char* kBart = R"json({
+  "model_type": "bart", "d_model": 1024, "encoder_layers": 12, "decoder_layers": 12,
+  "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096, "max_position_embeddings": 1024,
+  "vocab_size": 50265})json";
+
+constexpr const char* kT5 = R"json({
+  "model_type": "t5", "d_model": 512, "d_ff": 2048, "d_kv": 64, "num_heads": 8, "num_layers": 6,
+  "vocab_size": 32128, "tie_word_embeddings": true})json";
+
+constexpr const char* kWhisper = R"json({
+  "model_type": "whisper", "d_model": 384, "encoder_layers": 4, "decoder_layers": 4,
+  "encoder_ffn_dim": 1536, "decoder_ffn_dim": 1536, "num_mel_bins": 80,
+  "max_target_positions": 448, "vocab_size": 51865})json";
+
+// Each class as transformers 4.57 builds it of these sizes; one that is not known is refused.
+TEST_F(Config, AClassTellsTheHead) {
+  constexpr const char* kClip = R"({"model_type": "clip"})";
+  constexpr const char* kSiglip = R"({"model_type": "siglip"})";
+  constexpr const char* kDeit =
+      R"({"model_type": "deit", "hidden_size": 768, "num_hidden_layers": 12,
+          "num_attention_heads": 12, "intermediate_size": 3072, "image_size": 224,
+          "patch_size": 16})";
+  const struct {
+    const char* config;
+    const char* name;
+    std::int64_t parameters;  // 0: refused
+  } rows[] = {{kBert, "BertModel", 109482240},
+              {kBert, "BertForMaskedLM", 109514298},
+              {kBert, "BertLMHeadModel", 109514298},
+              {kBert, "BertForPreTraining", 110106428},
+              {kBert, "BertForSequenceClassification", 109483778},
+              {kBert, "BertForTokenClassification", 108893186},
+              {kBert, "BertForQuestionAnswering", 108893186},
+              {kBert, "BertForMultipleChoice", 109483009},
+              {kBert, "BertForNextSentencePrediction", 109483778},
+              {kBert, "BertForRetrieval", 0},
+              {kBart, "BartForConditionalGeneration", 406291456},
+              {kBart, "BartForCausalLM", 254084096},
+              {kBart, "BartForSequenceClassification", 407344131},
+              {kBart, "BartForQuestionAnswering", 406293506},
+              {kBart, "BartForTokenClassification", 0},
+              {kT5, "T5ForConditionalGeneration", 60506624},
+              {kT5, "T5WithLMHeadModel", 60506624},
+              {kT5, "T5EncoderModel", 35330816},
+              {kWhisper, "WhisperForCausalLM", 29552256},
+              {kWhisper, "WhisperForAudioClassification", 7731458},
+              {kClip, "CLIPForImageClassification", 87457538},
+              {kClip, "CLIPTextModel", 0},
+              {kSiglip, "SiglipForImageClassification", 92885762},
+              {kSiglip, "SiglipVisionModel", 0},
+              {kDeit, "DeiTForImageClassification", 85801730},
+              {kDeit, "DeiTForImageClassificationWithTeacher", 85803268},
+              {kGpt2, "GPT2ForSequenceClassification", 124441344},
+              {kGpt2, "GPT2ForTokenClassification", 124441346},
+              {kGpt2, "GPT2DoubleHeadsModel", 0},
+              {kMistral, "MistralForSequenceClassification", 7110668288},
+              {kMistral, "MistralForQuestionAnswering", 7110668290},
+              {kMistral, "MistralForRewardModel", 0}};
+  EXPECT_EQ(parameters_of(*read_job({config(kClip)}).workload), 151277313);  // without a class
+  for (const auto& [text, name, parameters] : rows) {
+    Json json = Json::parse(text);
+    json["architectures"] = {name};
+    const std::string file = config(json.dump());
+    if (parameters > 0) {
+      EXPECT_EQ(parameters_of(*read_job({file}).workload), parameters) << name;
+      continue;
+    }
+    const std::string said = test::refusal_of_job(file);
+    EXPECT_TRUE(contains(said, "architectures: the head of " + std::string(name) + " is not"))
+        << said;
+    EXPECT_TRUE(contains(said, "`syncline init --tensors FILE`")) << said;
+  }
 }
 
 // As Python's json writes it, of Mamba 2 for one.
