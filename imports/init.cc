@@ -86,9 +86,11 @@ Json workload_of(const std::string& model, bool tensors, std::vector<std::string
   if (!observed.workload) {
     throw InputError(model + ": a trace of a job, not a model: `syncline import` reads it");
   }
-  // Options below supply the facts that a config lacks.
-  const bool config = observed.workload->contains("operators");
-  if (!config) assumed = observed.warnings;
+  assumed = observed.warnings;
+  // Options below supply the tokens that a config lacks.
+  std::erase_if(assumed, [](const std::string& each) {
+    return each.find("(operators.sequence)") != std::string::npos;
+  });
   return *observed.workload;
 }
 
@@ -813,6 +815,9 @@ Json adapted(const Json& workload, Settings& settings, const InitOptions& option
     throw InputError("adapters: of a model that is cut (" + degree + " " + ways.dump() +
                      ") are not modelled yet: give each rank's parameters by --tensors");
   }
+  std::erase_if(assumed, [](const std::string& each) {
+    return each.starts_with("quantization_config is not read");
+  });
   const models::Adapters adapters{
       said.at("rank").get<std::int64_t>(), said.at("targets").get<std::vector<std::string>>(),
       said.at("trained").get<std::vector<std::string>>(), said.at("bits").get<int>()};

@@ -487,6 +487,30 @@ TEST(Init, ModelFilesAreModelsToo) {
 }
 
 // Layouts by options: parts and inner collectives follow from the model by operators.
+// Parts of a config that are not read are said, unless the settings have them.
+TEST(Init, PartsOfAConfigThatAreNotReadAreSaid) {
+  const test::Scratch scratch;
+  const std::string file = scratch.path("config.json");
+  const std::string config =
+      R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
+          "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+          "vocab_size": 1000, "max_position_embeddings": 128)";
+  const InitOptions options{.model = file, .node = "dgx-h100"};
+  test::write_text(file, config + R"(, "architectures": ["LlamaModel"]})");
+  EXPECT_TRUE(says(init_scenario(options), "LlamaModel has no language head"));
+  EXPECT_TRUE(says(init_scenario(options), "128 tokens a sample (--sequence)"));
+  EXPECT_FALSE(says(init_scenario(options), "operators.sequence"));
+  test::write_text(file, config + R"(, "quantization_config": {"load_in_4bit": true}})");
+  EXPECT_TRUE(says(init_scenario(options), "quantization_config is not read"));
+  InitOptions adapted = options;
+  adapted.settings = scratch.path("sft.yaml");
+  test::write_text(adapted.settings,
+                   "base_model: m\nadapter: qlora\nload_in_4bit: true\nlora_r: 8\n"
+                   "lora_target_linear: true\nmicro_batch_size: 1\nsequence_len: 64\nbf16: true\n");
+  EXPECT_TRUE(says(init_scenario(adapted), "frozen in 4 bits"));
+  EXPECT_FALSE(says(init_scenario(adapted), "quantization_config"));
+}
+
 TEST(Init, AJobMayBeCut) {
   InitOptions options{
       .model = "llama3_70b",
