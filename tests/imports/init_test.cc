@@ -488,7 +488,7 @@ TEST(Init, ModelFilesAreModelsToo) {
 
 // Layouts by options: parts and inner collectives follow from the model by operators.
 // Parts of a config that are not read are said, unless the settings have them.
-TEST(Init, PartsOfAConfigThatAreNotReadAreSaid) {
+TEST(Init, ConfigsNameTheirUnreadParts) {
   const test::Scratch scratch;
   const std::string file = scratch.path("config.json");
   const std::string config =
