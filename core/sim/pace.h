@@ -1,8 +1,8 @@
 // The moment from which a collective with equal rounds repeats itself, round after round.
 //
 // Example: a ring of 1,024 ranks on shared uplinks. Round 0 takes some ranks 6 us longer than
-// others; the difference halves about every ten rounds. After 160 of the 2,046 rounds every event
-// is as long after that of the last round as any other, to a millionth of a round.
+// others; the difference halves about every ten rounds. After 130 of the 2,046 rounds every event
+// is as long after that of the last round as any other, to a hundred-thousandth of a round.
 #pragma once
 
 #include <array>
@@ -57,7 +57,7 @@ class Pace {
 
  private:
   static constexpr int kEnough = 3;       // rounds, and those that memory covers
-  static constexpr double kEqual = 1e-6;  // share of a round
+  static constexpr double kEqual = 1e-5;  // share of a round
 
   struct Rank {
     std::array<int, kEvents> counts{};     // since the last round of rank 0
