@@ -410,6 +410,7 @@ Json plugin_config(const Keys& plugin) {
 // Reads DeepSpeed's configuration, filled in as the trainer above it does.
 Settings of_zero(Json config, const Keys& arguments, const Precision& precision, std::int64_t steps,
                  const std::string& file) {
+  expect_known(config, "deepspeed", "DeepSpeed", file);
   const auto fill = [&](const char* key, const Json& value) {
     const auto own = config.find(key);
     if (own == config.end() || *own == "auto" || own->is_null()) config[key] = value;

@@ -132,6 +132,17 @@ void name_unknown(const Json& section, const std::string& list, const std::strin
   }
 }
 
+void expect_known(const Json& section, const std::string& list, const std::string& framework,
+                  const std::string& file) {
+  const auto& known = dialect::key_list(list).keys;
+  const auto is_known = [&](const auto& each) { return known.contains(each.key()); };
+  const auto items = section.items();
+  if (section.empty() || std::any_of(items.begin(), items.end(), is_known)) return;
+  const std::string first = shorten_text(visible(section.begin().key()), 60);
+  throw InputError(file + ": " + framework + " knows none of its keys: found " + first +
+                   ", expected its own, such as zero_optimization");
+}
+
 Json with_references(const Json& all) {
   std::vector<const Json*> around;
   return resolved(all, around, 0);

@@ -42,6 +42,11 @@ std::string unread_keys(const Json& section, const std::string& place,
 void name_unknown(const Json& section, const std::string& list, const std::string& framework,
                   std::vector<std::string>& assumed);
 
+// Throws InputError about the file if a framework's list has none of a section's keys: it is
+// another program's.
+void expect_known(const Json& section, const std::string& list, const std::string& framework,
+                  const std::string& file);
+
 // Replaces references by their values: "${model.seq_length}", "${.hidden_size}", as OmegaConf does.
 // Leaves those that it cannot resolve.
 Json with_references(const Json& all);

@@ -468,6 +468,8 @@ std::optional<Settings> of_image_script(const TrainingCommand& training) {
   return settings;
 }
 
+namespace {
+
 // Returns OpenRLHF's flags by their names up to 0.8; later ones have a section: ds.zero_stage.
 Json openrlhf_flags(const Json& flags) {
   Json all = with_underscores(flags);
@@ -496,6 +498,8 @@ Json openrlhf_flags(const Json& flags) {
   if (sections && !has_value(all, "param_dtype")) all["param_dtype"] = "bf16";
   return all;
 }
+
+}  // namespace
 
 // Takes the defaults of openrlhf/cli/train_sft.py (0.8 and 0.10), and DeepSpeed's own sizes.
 Json arguments_of_openrlhf(const TrainingCommand& training) {

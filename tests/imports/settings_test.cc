@@ -1110,6 +1110,27 @@ TEST(DeepSpeed, PassesOverUnknownKeys) {
                        "400 samples is no multiple of 24"));
 }
 
+// A file of another program, named as DeepSpeed's, was a job without ZeRO.
+TEST(DeepSpeed, AFileWithoutItsKeysIsRefused) {
+  const test::Scratch scratch;
+  const std::string file = scratch.path("ds.json");
+  const auto begun = [&](const std::string& text) {
+    test::write_text(file, text);
+    return init_scenario({.model = "gpt2_small",
+                          .node = "dgx-a100",
+                          .settings = "torchrun --nproc_per_node 8 sft.py --bf16 True "
+                                      "--per_device_train_batch_size 1 --deepspeed " +
+                                      file});
+  };
+  EXPECT_TRUE(contains(
+      test::input_error([&] { static_cast<void>(begun(R"({"workload": {}, "strategies": []})")); }),
+      "DeepSpeed knows none of its keys: found workload"));
+  EXPECT_EQ(begun(R"({"zero_optimization": {"stage": 3}, "note": 1})")
+                .scenario["strategies"][0]["config"]["zero_optimization"]["stage"],
+            3);
+  EXPECT_NO_THROW(begun("{}"));
+}
+
 // A precision that is left to the trainer above is the device's, and said.
 TEST(DeepSpeed, OpenPrecisionIsTheDevices) {
   const test::Scratch scratch;
