@@ -33,10 +33,15 @@ std::size_t gradients_of(const Workload& workload) {
   return static_cast<std::size_t>(std::ranges::count(workload.tensors, false, &Tensor::frozen));
 }
 
-// Returns the number and bytes of frozen parameters, ", 291 frozen parameters, 16 GB"; empty: none.
-std::string frozen_text(const Workload& workload) {
+Bytes frozen_bytes(const Workload& workload) {
   Bytes bytes = 0;
   for (const Tensor& tensor : workload.tensors) bytes += tensor.frozen ? tensor.bytes() : 0;
+  return bytes;
+}
+
+// Returns the number and bytes of frozen parameters, ", 291 frozen parameters, 16 GB"; empty: none.
+std::string frozen_text(const Workload& workload) {
+  const Bytes bytes = frozen_bytes(workload);
   if (bytes == 0) return "";
   return ", " +
          reports::plural(workload.tensors.size() - gradients_of(workload), "frozen parameter") +
@@ -98,6 +103,10 @@ Json json_of(const Checked& checked) {
             {"strategies", scenario.strategies.size()},
             {"sweep_points", checked.points},
             {"notes", reports::json_of(notes_of(checked))}};
+  if (const Bytes bytes = frozen_bytes(workload); bytes > 0) {
+    json["workload"]["frozen_parameters"] = workload.tensors.size() - gradients_of(workload);
+    json["workload"]["frozen_bytes"] = bytes;
+  }
   if (!checked.shortage.empty()) json["does_not_fit"] = checked.shortage;
   return json;
 }

@@ -88,9 +88,8 @@ Json workload_of(const std::string& model, bool tensors, std::vector<std::string
   }
   assumed = observed.warnings;
   // Options below supply the tokens that a config lacks.
-  std::erase_if(assumed, [](const std::string& each) {
-    return each.find("(operators.sequence)") != std::string::npos;
-  });
+  std::erase_if(assumed,
+                [](const std::string& each) { return each.ends_with(models::kUntoldTokens); });
   return *observed.workload;
 }
 
@@ -815,9 +814,7 @@ Json adapted(const Json& workload, Settings& settings, const InitOptions& option
     throw InputError("adapters: of a model that is cut (" + degree + " " + ways.dump() +
                      ") are not modelled yet: give each rank's parameters by --tensors");
   }
-  std::erase_if(assumed, [](const std::string& each) {
-    return each.starts_with("quantization_config is not read");
-  });
+  std::erase(assumed, models::kUnreadQuantisation);
   const models::Adapters adapters{
       said.at("rank").get<std::int64_t>(), said.at("targets").get<std::vector<std::string>>(),
       said.at("trained").get<std::vector<std::string>>(), said.at("bits").get<int>()};

@@ -21,7 +21,7 @@ struct Duration {
 
 std::atomic<std::size_t> walks_so_far = 0;
 
-// By value: both are in registers.
+// Returns the later end. Values stay in registers, references would not.
 StageEnd later(StageEnd a, StageEnd b) {
   const bool second = a.time < b.time;
   return {second ? b.time : a.time, second ? b.transfer : a.transfer};
@@ -98,7 +98,8 @@ class CriticalPath {
     std::vector<Clocks> now, next;
   };
 
-  // Returns a thread's memory: a search walks millions of short paths, one after the other.
+  // Returns a thread's memory, which one path at a time uses: a search walks millions of short
+  // ones.
   static Memory& memory_of_thread() {
     thread_local Memory own;
     return own;

@@ -100,8 +100,8 @@ void gather_apart(Communication& communication, const Workload& workload, const 
     if (again) exchange.regather = gather_of(bucket, workload, cluster, strategy, true);
   }
   if (!strategy.traits.buckets.in_turn) return;
-  auto& parameters = communication.parameters;
   int needed = std::numeric_limits<int>::max();
+  auto& parameters = communication.parameters;
   for (auto exchange = parameters.rbegin(); exchange != parameters.rend(); ++exchange) {
     exchange->needed = needed = std::min(needed, exchange->needed);
   }

@@ -18,8 +18,7 @@ float nearly_normal(Random& random) {
 
 // Returns one rank's gradient of a tensor; `value` gives each non-zero element. In a sparse one the
 // announced rows are spread over the tensor. Each rank's begin elsewhere, so that some coincide
-// with another's and some do not. A frozen
-// parameter has zeros, which sums do not change.
+// with another's and some do not. A frozen parameter has zeros, which sums do not change.
 template <typename Value>
 std::vector<float> filled(const Tensor& tensor, int rank, const Value& value) {
   std::vector<float> gradient(index(tensor.elements), 0.0F);

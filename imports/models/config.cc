@@ -478,11 +478,7 @@ End end_of(Reader& reader, std::string_view type, bool decodes) {
 
 // Warns of parts that are not read.
 void say_parts(Reader& reader, std::vector<std::string>& warnings) {
-  if (has_value(reader, "quantization_config")) {
-    warnings.emplace_back(
-        "quantization_config is not read: all parameters are assumed to be trained, where a "
-        "quantised job trains adapters alone");
-  }
+  if (has_value(reader, "quantization_config")) warnings.emplace_back(kUnreadQuantisation);
 }
 
 // Returns true if the catalogue lays down the model with this end. ChatGLMModel has a head.
@@ -549,8 +545,7 @@ Json operators_of(Reader& reader, const ModelType& type, std::vector<std::string
   } else {
     constexpr std::int64_t kSequence = 2048;
     operators["sequence"] = std::min(kSequence, shape["positions"].get<std::int64_t>());
-    warnings.push_back("samples of " + operators["sequence"].dump() +
-                       " tokens (operators.sequence), which a config does not tell");
+    warnings.push_back("samples of " + operators["sequence"].dump() + kUntoldTokens);
     if (type.family != "llama") operators["flash_attention"] = true;
   }
   operators["shape"] = std::move(shape);

@@ -64,6 +64,13 @@ class Laid {
 
 inline constexpr std::int64_t kMaxExperts = 4096;
 
+// Warnings of a config that settings of the job may answer. The second ends one.
+inline constexpr const char* kUnreadQuantisation =
+    "quantization_config is not read: all parameters are assumed to be trained, where a quantised "
+    "job trains adapters alone";
+inline constexpr const char* kUntoldTokens =
+    " tokens (operators.sequence), which a config does not tell";
+
 // Reads keys of a config, within the limits of all models. A key that is null counts as missing.
 bool has_value(Reader& reader, const char* key);
 std::int64_t size(Reader& reader, const char* key, std::int64_t most);
@@ -112,7 +119,8 @@ struct Adapters {
   int bits = 0;                        // of the frozen products' weights; 0: not quantised
 };
 // Returns the workload of these adapters of a model's workload: their gradients, next to frozen
-// parameters of format `dtype`, with the FLOPs of one sample. Throws InputError if a target is none of the model's.
+// parameters of format `dtype`, with the FLOPs of one sample. Throws InputError if a target is none
+// of the model's.
 Json with_adapters(const Json& workload, const Adapters& adapters, const std::string& dtype);
 
 }  // namespace syncline::job::models

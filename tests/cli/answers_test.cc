@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/expect.h"
+#include "tests/support/jobs.h"
 #include "tests/support/program.h"
 
 namespace syncline::cli {
@@ -151,6 +152,15 @@ TEST_F(Answers, CheckSaysWhatTheScenarioContains) {
   EXPECT_EQ(object.at("cluster").at("nodes"), 4);
   EXPECT_EQ(object.at("sweep_points"), 1);
   EXPECT_EQ(object.at("notes").at(0).at("dialect"), "pytorch");
+  EXPECT_FALSE(object.at("workload").contains("frozen_bytes"));
+  test::write_text(
+      file_, test::replaced(kScenario, R"("name": "b.w",)", R"("name": "b.w", "frozen": true,)"));
+  const Json frozen = json("check");
+  EXPECT_EQ(frozen.at("workload").at("gradients"), 1);
+  EXPECT_EQ(frozen.at("workload").at("frozen_parameters"), 1);
+  EXPECT_EQ(frozen.at("workload").at("frozen_bytes").get<double>() +
+                frozen.at("workload").at("bytes").get<double>(),
+            6000000);
   EXPECT_TRUE(test::says(printed("check", "csv"), "strategy,dialect,note\r\nddp,pytorch,"));
   EXPECT_TRUE(test::says(printed("check", "markdown"), "# "));
 }

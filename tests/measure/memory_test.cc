@@ -181,7 +181,7 @@ TEST(Memory, FsdpKeepsTwoWholeUnits) {
   EXPECT_DOUBLE_EQ(memory.buffers, 2 * 4e8 + 2 * 4e8);
 }
 
-// Of ten layers of 10^8 fp16 parameters nine are frozen: these have 2 bytes each, the tenth 2 of
+// Nine of ten layers of 10^8 fp16 parameters are frozen: these have 2 bytes each, the tenth 2 of
 // its gradient and 12 of its states more. Stage 3 cuts all of it by 8, stage 1 the states alone.
 TEST(Memory, FrozenParametersAreWeightsAlone) {
   Json model = scenario_of(10, 1, "fp16");

@@ -42,7 +42,7 @@ TEST(Planner, AStepIsForwardBackwardAllReduceUpdate) {
   EXPECT_EQ(plan.ops.back().after, (std::vector<OpId>{2, 4, 6, 8, 10}));
 }
 
-// Of five, the second and the last in backward order are frozen: nothing goes backward there.
+// The second and the last of five in backward order are frozen: nothing goes backward there.
 Workload partly_frozen() {
   Workload workload = five();
   workload.tensors[1].frozen = workload.tensors[4].frozen = true;

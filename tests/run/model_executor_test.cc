@@ -150,7 +150,7 @@ plan::Plan random_plan(test::RandomCollectives& random, const Cluster& cluster, 
   return plan;
 }
 
-// Of two streams to the bit; the shares of more are sums in another order.
+// Two streams are equal to the bit; the shares of more are sums in another order.
 TEST(ModelExecutor, TheShortWayThroughEventsTakesAsLongAsThePlainOne) {
   constexpr int kPeriods = 2;
   for (std::uint32_t seed = 0; seed < 400; ++seed) {
