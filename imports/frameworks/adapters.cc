@@ -140,13 +140,18 @@ void take_adapters(const Json& all, const std::string& file, Settings& settings)
 
 // Sets FSDP's units of a model with adapters as the Trainer asks for them: by peft's policy each
 // trained module is one, next to the layers (fsdp_auto_wrap_policy). accelerate 1.12 passes that
-// policy over for FSDP2, and keeps all parameters in fp32 there (fsdp2_prepare_model); axolotl
-// wraps as peft does.
+// policy over for FSDP2, and keeps all parameters in fp32 there (fsdp2_prepare_model). axolotl is
+// taken to wrap as peft does, which nobody has checked for FSDP2.
 void wrap_adapters(bool axolotl, Settings& settings) {
   if (!settings.adapters.is_object() || settings.strategy.value("dialect", "") != "fsdp") return;
   Json& config = settings.strategy["config"];
   if (config.value("version", 2) == 1 || axolotl) {
     settings.adapters["wrapped"] = true;
+    if (config.value("version", 2) == 2) {
+      settings.assumed.emplace_back(
+          "each adapter as a unit of its own, next to the layers, as axolotl is taken to wrap them "
+          "for FSDP 2");
+    }
   } else {
     config["units"] = Json::array();
     settings.assumed.emplace_back(

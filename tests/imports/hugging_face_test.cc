@@ -572,6 +572,14 @@ TEST_F(HuggingFace, ShardedAdaptersOfLlama) {
   EXPECT_EQ(second.units, 1u);
   EXPECT_NEAR(second.weights, 4 * (kFrozen + kTrained), 1);
   EXPECT_TRUE(test::any_contains(second.begun.assumed, "passes peft's policy over"));
+  const std::string file =
+      write("axolotl.yaml",
+            "base_model: NousResearch/Meta-Llama-3-8B\nmicro_batch_size: 1\nbf16: true\n"
+            "adapter: lora\nlora_r: 8\nlora_target_modules: [q_proj, v_proj]\nfsdp_version: 2\n"
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+            "  transformer_layer_cls_to_wrap: LlamaDecoderLayer\n");
+  EXPECT_TRUE(test::any_contains(init_scenario({.model = file, .node = "dgx-h100"}).assumed,
+                                 "axolotl is taken to wrap"));
   const Held third = job("deepspeed: zero3\n");
   EXPECT_NEAR(third.weights, 2 * (kFrozen + kTrained), 1);
 }
