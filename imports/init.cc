@@ -678,10 +678,22 @@ int nodes_for(const std::optional<Settings>& settings, int gpus) {
   return whole ? static_cast<int>(ranks / gpus) : 0;
 }
 
+// Returns the GPUs of a node by a launch that says its nodes and processes; 0: it does not. `nodes`
+// are those asked for; 0: none are.
+int gpus_for(const std::optional<Settings>& settings, std::int64_t nodes) {
+  if (!settings) return 0;
+  if (nodes == 0) nodes = settings->nodes;
+  const bool whole = nodes > 0 && settings->ranks > nodes && settings->ranks % nodes == 0;
+  return whole ? static_cast<int>(settings->ranks / nodes) : 0;
+}
+
 Machines machines_of(const std::optional<Settings>& settings, InitOptions& options) {
   Machines machines;
   const bool asked = options.nodes > 0;
+  const int launched = options.gpus > 0 ? 0 : gpus_for(settings, options.nodes);
   machines.measured = cluster_file(options);
+  const bool shaped = launched > 0 && options.node.empty();
+  if (shaped) options.gpus = launched;
   options.gpus = std::max(options.gpus, 1);
   const bool file = is_topology_file(options.node);
   machines.listed = !options.node.empty() && !file;
@@ -695,6 +707,11 @@ Machines machines_of(const std::optional<Settings>& settings, InitOptions& optio
     throw InputError("--net: missing; give the port of a node, such as 25gbit");
   }
   machines.assumed = assumed_of(machines.node, hardware::device_of(machines.node));
+  if (shaped) {
+    machines.assumed.push_back(std::to_string(launched) + " GPUs a node, for the " +
+                               std::to_string(settings->ranks) +
+                               " processes that the settings start (--gpus)");
+  }
   if (started > 0) {
     machines.assumed.push_back(std::to_string(started) + " nodes, for the " +
                                std::to_string(settings->ranks) +
@@ -718,6 +735,11 @@ Machines machines_of(const std::optional<Settings>& settings, InitOptions& optio
                                   std::to_string(machines.measured.value("gpus_per_node", 1)) +
                                   " GPUs, for " + std::to_string(options.nodes) + " x " +
                                   std::to_string(gpus_of(machines, options));
+    if (gpus_of(machines, options) > 1 && !machines.measured.contains("intra")) {
+      machines.measured["intra"] = own_cluster(machines.node)["intra"];
+      machines.assumed.at(kLinks) +=
+          "; those inside nodes as rated, as " + options.cluster + " has none";
+    }
   }
   return machines;
 }

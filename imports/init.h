@@ -35,7 +35,7 @@ struct InitOptions {
   Json parallel = nullptr;  // keys of workload.parallel, in place of the settings'
   std::optional<std::int64_t> micro_batches = {};  // of a step
   std::string gpu = {};
-  int gpus = 1;  // 0: those of `cluster`
+  int gpus = 1;  // 0: those of the settings' launch, else of `cluster`, else one
   std::string net = {};
   // Measured steps: number of nodes, and seconds. The rate of products follows from the step of one
   // node, the bandwidth between nodes from the others, for each number by itself.

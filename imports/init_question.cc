@@ -293,8 +293,7 @@ Begun answer(const InitQuestion& question) {
   expect_known(question);
   init.node = question.node;
   init.gpu = question.gpu;
-  const int usual = question.cluster.empty() ? 1 : 0;  // 0: those of the file
-  init.gpus = question.gpus ? static_cast<int>(*question.gpus) : usual;
+  init.gpus = static_cast<int>(question.gpus.value_or(0));
   init.cluster = question.cluster;
   init.net = question.net;
   init.dtype = question.dtype;

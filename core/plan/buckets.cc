@@ -261,23 +261,6 @@ void add_by_rule(const Workload& workload, const Cluster& cluster, const Strateg
   }
 }
 
-// Returns the tensors that sums have room for, in backward order: gradients, and perhaps the frozen
-// parameters of their groups.
-std::vector<int> summed_tensors(const Workload& workload, const Strategy& strategy) {
-  std::vector<int> summed;
-  const auto trained = [&](int t) { return !workload.tensors.at(index(t)).frozen; };
-  for (int t = 0; t < static_cast<int>(workload.tensors.size()); ++t) {
-    if (trained(t)) summed.push_back(t);
-  }
-  if (!strategy.traits.buckets.sums_frozen) return summed;
-  for (const auto& group : strategy.fusion.groups) {
-    if (std::ranges::none_of(group, trained)) continue;
-    std::ranges::copy_if(group, std::back_inserter(summed), std::not_fn(trained));
-  }
-  std::ranges::sort(summed);
-  return summed;
-}
-
 // Makes buckets of listed groups wait until the backward pass, which ends at `last`, has passed the
 // groups' frozen parameters too.
 void wait_for_frozen(const Workload& workload, const Fusion& fusion, int last,
@@ -298,6 +281,21 @@ void wait_for_frozen(const Workload& workload, const Fusion& fusion, int last,
 }
 
 }  // namespace
+
+std::vector<int> summed_tensors(const Workload& workload, const Strategy& strategy) {
+  std::vector<int> summed;
+  const auto trained = [&](int t) { return !workload.tensors.at(index(t)).frozen; };
+  for (int t = 0; t < static_cast<int>(workload.tensors.size()); ++t) {
+    if (trained(t)) summed.push_back(t);
+  }
+  if (!strategy.traits.buckets.sums_frozen) return summed;
+  for (const auto& group : strategy.fusion.groups) {
+    if (std::ranges::none_of(group, trained)) continue;
+    std::ranges::copy_if(group, std::back_inserter(summed), std::not_fn(trained));
+  }
+  std::ranges::sort(summed);
+  return summed;
+}
 
 GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluster,
                                  const Strategy& strategy, const TrainingPoint& point) {

@@ -22,6 +22,10 @@ struct GradientBuckets {
 GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluster,
                                  const Strategy& strategy, const TrainingPoint& point);
 
+// Returns the tensors that sums have room for, in backward order: gradients, and with sums_frozen
+// the frozen parameters of their groups.
+std::vector<int> summed_tensors(const Workload& workload, const Strategy& strategy);
+
 // Returns the buckets that LocalSGD averages, in `fragments` parts of similar bytes: parameters,
 // first layer first, then, with `buffers`, statistics. Requires a tensor per part.
 std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, const Fusion& fusion,

@@ -149,8 +149,8 @@ void wrap_adapters(bool axolotl, Settings& settings) {
     settings.adapters["wrapped"] = true;
     if (config.value("version", 2) == 2) {
       settings.assumed.emplace_back(
-          "each adapter as a unit of its own, next to the layers, as axolotl is taken to wrap them "
-          "for FSDP 2");
+          "each adapter as a unit of its own, next to the layers, as axolotl is assumed to wrap "
+          "them for FSDP 2");
     }
   } else {
     config["units"] = Json::array();

@@ -22,6 +22,7 @@
 #include "core/base/index.h"
 #include "core/codec.h"
 #include "core/communication.h"
+#include "core/plan/buckets.h"
 #include "core/plan/fusion.h"
 #include "core/plan/pipeline.h"
 #include "formats/dialect/dialect.h"
@@ -34,10 +35,8 @@ using Groups = std::vector<std::vector<int>>;
 
 constexpr double kFull = 4;  // bytes of an fp32 value
 
-// Returns the bytes of a gradient's sum; a sparse one has the touched rows, and a frozen parameter
-// none, unless FSDP1 sums its unit as one.
-double gradient_of(const Tensor& tensor, const Strategy& strategy) {
-  if (tensor.frozen && !strategy.traits.buckets.sums_frozen) return 0;
+// Returns the bytes of a tensor's sum; a sparse one has the touched rows.
+double one_sum(const Tensor& tensor, const Strategy& strategy) {
   auto values = static_cast<double>(tensor.elements);
   if (tensor.sparse && !tensor.shape.empty()) {
     values *= static_cast<double>(tensor.sparse_rows) / static_cast<double>(tensor.shape.front());
@@ -97,6 +96,8 @@ class Accounts {
                        (tensor.part % parallel.pipeline == stage && tensor.expert == expert);
       own_.push_back(own ? 1 : 0);
     }
+    summed_.assign(workload.tensors.size(), 0);
+    for (const int t : plan::summed_tensors(workload, strategy)) summed_[index(t)] = 1;
   }
 
   // Returns the memory of the stage's parameters, gradients and optimizer states, and of buffers.
@@ -110,8 +111,7 @@ class Accounts {
       const double weights = held_weights(tensor);
       if (!parameters_on_host(strategy_)) memory.weights += weights / of_parameters;
       if (!gradients_leave()) {
-        memory.gradients +=
-            shards_gradients() ? shard_of_gradient(tensor) : gradient_of(tensor, strategy_);
+        memory.gradients += shards_gradients() ? shard_of_gradient(tensor) : gradient_of(tensor);
       }
       double& states = states_on_host(strategy_) ? memory.on_host : memory.optimizer;
       states += optimizer_of(tensor, weights, workload_) / shards;
@@ -125,6 +125,12 @@ class Accounts {
   }
 
  private:
+  // Returns the bytes of a gradient's sum. A frozen parameter has none, unless FSDP1 sums its unit
+  // as one.
+  double gradient_of(const Tensor& tensor) const {
+    const auto t = static_cast<std::size_t>(&tensor - workload_.tensors.data());
+    return summed_[t] == 1 ? one_sum(tensor, strategy_) : 0;
+  }
   // Returns the bytes of a gradient's shard. A sum in a half format is cast to the parameters'
   // format on arrival (torch 2.6, FSDP's post-backward hooks); whole gradients are not cast.
   double shard_of_gradient(const Tensor& tensor) const {
@@ -132,7 +138,7 @@ class Accounts {
     const auto summed =
         static_cast<double>(size_of(plan::sum_format(tensor.dtype, strategy_.fusion)));
     const double shards = tensor.sparse ? 1 : shard_;
-    return gradient_of(tensor, strategy_) * std::max(1.0, own / summed) / shards;
+    return gradient_of(tensor) * std::max(1.0, own / summed) / shards;
   }
   // Returns the bytes of the last outer step's parameters and of its momentum.
   double outer_of(const Tensor& tensor) const {
@@ -154,7 +160,7 @@ class Accounts {
   double copy_of(const Tensor& tensor) const {
     const auto size = static_cast<double>(size_of(tensor.dtype));
     if (strategy_.fusion.sums_in_fp32() || size >= kFull) return 0;
-    return gradient_of(tensor, strategy_) * kFull / size;
+    return gradient_of(tensor) * kFull / size;
   }
   // Returns true if gradients go to the host's memory bucket by bucket (ZeRO's stages 2 and 3).
   bool gradients_leave() const {
@@ -256,11 +262,11 @@ class Accounts {
                                 : 0;
     if (!shards_gradients()) return laid_out;
     return std::max(laid_out, two_largest(workload_, fused(), [&](const Tensor& tensor) {
-                      return gradient_of(tensor, strategy_);
+                      return gradient_of(tensor);
                     }));
   }
   double copies() const {
-    return all([&](const Tensor& tensor) { return gradient_of(tensor, strategy_); });
+    return all([&](const Tensor& tensor) { return gradient_of(tensor); });
   }
 
   // Returns the bytes of DGC's momentum and residual, PowerSGD's error, or other codecs' payload.
@@ -282,6 +288,7 @@ class Accounts {
   int shard_ = 1;
   double narrowest_ = 8, widest_ = 0;  // bytes per value
   std::vector<char> own_;              // per tensor
+  std::vector<char> summed_;           // per tensor: sums have room for it
   FrameworkTraits::Sharded level_ = FrameworkTraits::Sharded::kStates;
 };
 

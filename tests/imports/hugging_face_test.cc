@@ -579,7 +579,7 @@ TEST_F(HuggingFace, ShardedAdaptersOfLlama) {
             "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
             "  transformer_layer_cls_to_wrap: LlamaDecoderLayer\n");
   EXPECT_TRUE(test::any_contains(init_scenario({.model = file, .node = "dgx-h100"}).assumed,
-                                 "axolotl is taken to wrap"));
+                                 "axolotl is assumed to wrap"));
   const Held third = job("deepspeed: zero3\n");
   EXPECT_NEAR(third.weights, 2 * (kFrozen + kTrained), 1);
 }

@@ -440,6 +440,17 @@ TEST(Init, MeasuredLinksOfOtherCounts) {
   launched.settings =
       "torchrun --nproc_per_node 8 --nnodes 4 sft.py --per_device_train_batch_size 1 --bf16 True";
   EXPECT_EQ(begun_as(launched).cluster.nodes, 4);
+  // And GPUs of a node, if no kind of node does.
+  launched.gpus = 0;
+  EXPECT_EQ(begun_as(launched).cluster.nodes, 4);
+  EXPECT_EQ(begun_as(launched).cluster.gpus_per_node, 8);
+  EXPECT_TRUE(says(init_scenario(launched), "8 GPUs a node, for the 32 processes"));
+  // Measured with one GPU a node: the links inside are those of its kind.
+  test::write_text(file, R"({"name": "calibrated", "nodes": 2, "gpus_per_node": 1,
+    "inter": {"latency_us": 12, "bandwidth_gbps": 77}})");
+  EXPECT_EQ(begun_as(launched).cluster.gpus_per_node, 8);
+  EXPECT_GT(begun_as(launched).cluster.tiers.front().bandwidth, 100e9);
+  EXPECT_TRUE(says(init_scenario(launched), "inside nodes as rated"));
   options.gpu.clear();
   EXPECT_TRUE(contains(refusal_of(options), "does not say which GPUs these are"));
 }

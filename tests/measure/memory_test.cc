@@ -193,6 +193,11 @@ TEST(Memory, FrozenParametersAreWeightsAlone) {
   };
   EXPECT_DOUBLE_EQ(zero("1"), 22e8 + 12e8 / 8);
   EXPECT_DOUBLE_EQ(zero("3"), 34e8 / 8);
+  // FSDP1 sums a unit as one, but none that is frozen as a whole.
+  const char* apart = R"({"version": 1, "units": ["layers.*"]})";
+  EXPECT_DOUBLE_EQ(counted(memory_with(model, "fsdp", apart)), 34e8 / 8);
+  const char* mixed = R"({"version": 1, "units": [], "use_orig_params": true})";
+  EXPECT_DOUBLE_EQ(counted(memory_with(model, "fsdp", mixed)), (34e8 + 9 * 2e8) / 8);
 }
 
 TEST(Memory, ShardingMoreNeverTakesMore) {
