@@ -428,29 +428,13 @@ bool begins_with_any(const std::string& text, std::initializer_list<std::string_
 std::map<std::string, std::string> heeded(const std::string& environment) {
   std::map<std::string, std::string> kept;
   for (const std::string& entry : parts_of(environment, '\0')) {
-    const bool heeds = begins_with_any(entry, {"NCCL_",
-                                               "MASTER_",
-                                               "WORLD_SIZE=",
-                                               "RANK=",
-                                               "LOCAL_RANK=",
-                                               "NNODES=",
-                                               "NPROC_PER_NODE=",
-                                               "SLURM_NNODES=",
-                                               "SLURM_NTASKS",
-                                               "SLURM_NPROCS=",
-                                               "SLURM_GPUS",
-                                               "SLURM_JOB_NUM_NODES=",
-                                               "CUDA_",
-                                               "HOROVOD_",
-                                               "TORCH_",
-                                               "PYTORCH_",
-                                               "ACCELERATE_",
-                                               "FSDP_",
-                                               "FLAGS_",
-                                               "PADDLE_",
-                                               "HCCL_",
-                                               "NVTE_",
-                                               "OMP_NUM_THREADS="});
+    const bool heeds = begins_with_any(
+        entry, {"NCCL_",        "MASTER_",       "WORLD_SIZE=",     "RANK=",
+                "LOCAL_RANK=",  "NNODES=",       "NPROC_PER_NODE=", "SLURM_NNODES=",
+                "SLURM_NTASKS", "SLURM_NPROCS=", "SLURM_GPUS",      "SLURM_JOB_NUM_NODES=",
+                "CUDA_",        "HOROVOD_",      "TORCH_",          "PYTORCH_",
+                "ACCELERATE_",  "FSDP_",         "FLAGS_",          "PADDLE_",
+                "HCCL_",        "NVTE_",         "OMP_NUM_THREADS="});
     const std::size_t equals = entry.find('=');
     if (heeds && equals != entry.npos && !not_utf8(entry)) {
       kept[entry.substr(0, equals)] = entry.substr(equals + 1);
