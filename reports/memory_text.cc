@@ -17,11 +17,11 @@ std::string memory_cell(const measure::Memory& memory) {
   return gigabytes(memory.total()) + of + " GB" + (memory.may_not_fit() ? "?" : "");
 }
 
-std::string room_sentence(const measure::Memory& memory) {
+std::string room_sentence(const measure::Memory& memory, const std::string& name) {
   if (!memory.may_not_fit()) return "";
-  return " It may not fit: " + gigabytes(memory.total()) + " of " + gigabytes(memory.available) +
-         " GB are counted, and jobs take up to " + share_text(100 * (measure::kUncounted - 1)) +
-         " more.";
+  return " " + name + " may not fit: " + gigabytes(memory.total()) + " of " +
+         gigabytes(memory.available) + " GB are counted, and jobs take up to " +
+         share_text(100 * (measure::kUncounted - 1)) + " more.";
 }
 
 std::string memory_sentence(const measure::Memory& memory) {

@@ -12,8 +12,8 @@ namespace syncline::reports {
 // may not fit; empty if it is unknown.
 std::string memory_cell(const measure::Memory& memory);
 
-// Returns a sentence on a choice that may not fit, after a blank; empty if it fits.
-std::string room_sentence(const measure::Memory& memory);
+// Returns a sentence on a choice that may not fit, by its name, after a blank; empty if it fits.
+std::string room_sentence(const measure::Memory& memory, const std::string& name = "It");
 
 // Returns the total and its parts, and whether activations are counted: "32.1 GB per GPU: ...".
 std::string memory_sentence(const measure::Memory& memory);

@@ -298,9 +298,10 @@ Page brief_of(const measure::Report& report) {
   if (!shown.rows.empty()) page.add(brief_grid(shown));
   if (!report.inexact.empty()) add_paragraph(page, accuracy_sentence(report));
   add_paragraph(page, agreement_sentence(report));
+  std::string job = one_line(report.workload);
+  if (!report.cluster.empty()) job += (job.empty() ? "" : " on ") + one_line(report.cluster);
   std::string source = one_line(report.scenario);
-  if (!report.workload.empty()) source += ", " + one_line(report.workload);
-  if (!report.cluster.empty()) source += " on " + one_line(report.cluster);
+  if (!job.empty() && job != source) source += ", " + job;
   source += ". " + figures_sentence(report);
   if (const std::size_t more = report.rows.size() - shown.rows.size(); more > 0) {
     source += " " + plural(more, "more row") + ".";

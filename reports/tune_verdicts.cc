@@ -434,7 +434,7 @@ std::string headline(const tune::Tuning& tuning) {
   const std::string room = room_sentence(measure::memory_of(tuning.scenario, choice.strategy));
   if (choice.strategy.name == tuned.baseline.strategy.name) {
     return slow + "Nothing to gain" + same + ": the baseline " + baseline + " is the best found, " +
-           step + ".";
+           step + "." + room;
   }
   if (fits(choice) && !fits(tuned.baseline)) {
     return slow + quoted_name(choice.strategy.name) + " is the best found that fits" + same + ": " +
@@ -446,7 +446,8 @@ std::string headline(const tune::Tuning& tuning) {
     return slow + "No worthwhile gain" + same + ": the best found, " +
            quoted_name(choice.strategy.name) + ", takes " + step + ", " +
            share_text(100 * gain_of(tuned)) + " less than the baseline " + baseline + " (" +
-           seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) + "). Keep the baseline.";
+           seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) + "). Keep the baseline." +
+           room_sentence(measure::memory_of(tuning.scenario, tuned.baseline.strategy));
   }
   std::string text = slow + quoted_name(choice.strategy.name) + " is the best found" + same + ": " +
                      step + ", " + short_speedup_text(1 + gain_of(tuned)) + " (" +

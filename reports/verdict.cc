@@ -435,6 +435,29 @@ std::string open_sentence(const Study& study, const Names& names) {
          (several ? ": their 80 % intervals contain 1." : ": its 80 % interval contains 1.");
 }
 
+// Returns a sentence per strategy that is the fastest of a sweep point and may not fit in memory.
+std::string room_sentences(const Study& study) {
+  std::vector<std::pair<const measure::Row*, Places>> tight;
+  for (std::size_t i = 0; i < study.points.size(); ++i) {
+    const measure::Row* fastest = nullptr;
+    for (const measure::Row* row : study.points[i].rows) {
+      const bool faster = fastest == nullptr || row->speedup > fastest->speedup * kTie;
+      if (eligible(row) && faster) fastest = row;
+    }
+    if (fastest == nullptr || !fastest->memory.may_not_fit()) continue;
+    auto known = std::ranges::find(tight, fastest->strategy,
+                                   [](const auto& entry) { return entry.first->strategy; });
+    if (known == tight.end()) known = tight.insert(known, {fastest, {}});
+    known->second.push_back(i);
+  }
+  std::string text;
+  for (const auto& [row, places] : tight) {
+    const std::string at = where(study, places, true, "every").text;
+    text += room_sentence(row->memory, quoted_name(row->strategy) + at);
+  }
+  return text;
+}
+
 std::string upper_first(std::string text) {
   // Only our own words: a strategy keeps the case that its author gave it.
   for (const std::string_view own : {"no strategy ", "see the table ", "nothing fits "}) {
@@ -593,7 +616,8 @@ std::string verdict(const measure::Report& report) {
   const Names names = challengers(study);
   if (names.empty()) {
     const std::string more = scaling_sentence(study);
-    return one_line(failure + alone(study) + (more.empty() ? "" : " " + more));
+    return one_line(failure + alone(study) + (more.empty() ? "" : " " + more) +
+                    room_sentences(study));
   }
   const bool two =
       names.size() == 1 && std::none_of(study.points.begin(), study.points.end(),
@@ -603,7 +627,7 @@ std::string verdict(const measure::Report& report) {
   for (const std::string& more : {losers, open_sentence(study, names), scaling_sentence(study)}) {
     if (!more.empty()) text += " " + more;
   }
-  return one_line(failure + text);
+  return one_line(failure + text + room_sentences(study));
 }
 
 std::string slow_network_causes(Fabric fabric, int nics) {
