@@ -87,6 +87,10 @@ double chance_shorter(Seconds first, Seconds second, const Interval& ratio);
 // Returns the uncertainty that widens an interval most, and its share of the squares.
 std::pair<Uncertainty, double> widest(const Sensitivity& sensitivity);
 
+// Returns true if measured times of the computation are those of the baseline, and one of the two
+// holds shards of the parameters: its copies and hooks are in such times.
+bool measured_under_another_scheme(const Scenario& scenario, const Strategy& strategy);
+
 struct Draw;  // draws.h
 
 // Spreads of the errors that a calibration of the scenario left, per fitted part. nullopt: not

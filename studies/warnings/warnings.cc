@@ -48,6 +48,7 @@
 #include "formats/json/text.h"
 #include "studies/rows/memory.h"
 #include "studies/rows/row_evaluator.h"
+#include "studies/rows/uncertainty.h"
 #include "studies/warnings/gradient_order.h"
 
 namespace syncline::measure {
@@ -449,6 +450,19 @@ void warning_on_speeds(const Strategy& strategy, const Cluster& cluster,
   warnings.add(strategy, line);
 }
 
+// Warns of a strategy whose computation was measured under another scheme.
+void warning_on_scheme(const Strategy& strategy, const Scenario& scenario,
+                       StrategyWarnings& warnings) {
+  if (scenario.cluster.ranks() == 1 || !measured_under_another_scheme(scenario, strategy)) return;
+  const std::string baseline = "'" + scenario.baseline + "'";
+  warnings.add(strategy, holds_shards(strategy)
+                             ? "computation is timed as in " + baseline +
+                                   ", without the copies and hooks of sharded parameters"
+                             : "computation is timed as in " + baseline +
+                                   ", whose copies and hooks of sharded parameters it may include: "
+                                   "`record` this strategy's own job to leave them out");
+}
+
 // Notes the assumed figures of an offload.
 void warning_on_offload(const Strategy& strategy, const Device& device,
                         StrategyWarnings& warnings) {
@@ -485,6 +499,7 @@ void warning_on_strategies(const Scenario& scenario, std::vector<std::string>& l
     const LocalSgd& local = strategy.local_sgd;
     warning_on_speeds(strategy, scenario.cluster, warnings);
     warning_on_offload(strategy, scenario.cluster.device, warnings);
+    warning_on_scheme(strategy, scenario, warnings);
     if (local.enabled && local.period == 1 && !local.adaptive) {
       warnings.add(strategy, "local_sgd with period 1 averages parameters after every step");
     }

@@ -456,6 +456,34 @@ TEST(Uncertainty, OnlyKernelsWaitForTheHostsHooks) {
   }
 }
 
+// Times that were measured with sharded parameters include the scheme's copies and hooks: a scheme
+// without them may be faster, by more on processors; the other way round slower.
+TEST(Uncertainty, MeasuredTimesKeepTheirScheme) {
+  const auto ends = [](const std::string& library, bool sharded_first) {
+    Scenario scenario = scenario_over(1000, R"(, "library": ")" + library + '"');
+    Strategy& first = scenario.strategies.front();
+    Strategy& sharded = sharded_first ? first : scenario.strategies[1];
+    sharded.exchange = Strategy::Exchange::kShardedUpdate;
+    sharded.regather = true;
+    const Strategy& other = scenario.strategies[1];
+    const Sensitivity sure = Uncertainties(scenario).sensitivity(other);
+    return std::pair(sure.faster[place(Uncertainty::kFramework)],
+                     sure.slower[place(Uncertainty::kFramework)]);
+  };
+  EXPECT_LT(ends("gloo", true).first, -0.1);
+  EXPECT_LT(ends("nccl", true).first, -0.01);
+  EXPECT_GT(ends("nccl", true).first, -0.04);
+  EXPECT_GT(ends("gloo", false).second, 0.1);
+  EXPECT_EQ(ends("gloo", false).first, 0);
+  Scenario rated = scenario_over(10);
+  rated.strategies.front().exchange = Strategy::Exchange::kShardedUpdate;
+  rated.strategies.front().regather = true;
+  EXPECT_TRUE(measured_under_another_scheme(rated, rated.strategies[1]));
+  EXPECT_FALSE(measured_under_another_scheme(rated, rated.strategies[0]));
+  rated.workload.rated_times = true;
+  EXPECT_FALSE(measured_under_another_scheme(rated, rated.strategies[1]));
+}
+
 // What a profiler saw the copies wait for the host may be no more than their kernels.
 TEST(Uncertainty, ProfiledCopiesMayTakeNoMoreThanTheirKernels) {
   Scenario scenario = scenario_over(1000);

@@ -399,6 +399,20 @@ TEST(GradientOrder, EveryShippedWorkloadIsInOrderAndTurnedRoundIsNot) {
   EXPECT_GE(workloads, 15);
 }
 
+TEST(Warnings, TimesOfAnotherSchemeAreNoted) {
+  Json scenario = plain();
+  scenario["strategies"] = Json::parse(R"([
+      {"name": "sharded", "dialect": "fsdp", "config": {"version": 2, "units": []}},
+      {"name": "whole", "dialect": "pytorch", "config": {}}])");
+  EXPECT_TRUE(contains(warning_on(scenario),
+                       "strategy 'whole': computation is timed as in "
+                       "'sharded', whose copies and hooks"));
+  std::swap(scenario["strategies"][0], scenario["strategies"][1]);
+  EXPECT_TRUE(contains(warning_on(scenario),
+                       "strategy 'sharded': computation is timed as in "
+                       "'whole', without the copies and hooks"));
+}
+
 TEST(Warnings, ForwardOrderIsNoted) {
   Json scenario = plain();
   auto& tensors = scenario["workload"]["tensors"];
