@@ -450,7 +450,7 @@ void warning_on_speeds(const Strategy& strategy, const Cluster& cluster,
   warnings.add(strategy, line);
 }
 
-// Warns of a strategy whose computation was measured under another scheme.
+// Warns that a strategy is priced by times that were measured under another scheme.
 void warning_on_scheme(const Strategy& strategy, const Scenario& scenario,
                        StrategyWarnings& warnings) {
   if (scenario.cluster.ranks() == 1 || !measured_under_another_scheme(scenario, strategy)) return;
