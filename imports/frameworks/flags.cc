@@ -195,6 +195,11 @@ Command command_of(const launch::CapturedLaunch& launch) {
     break;
   }
   if (!words.empty() && !is_flag(words[0]) && begin != 1) command.program = base_of(words[0]);
+  const bool verbs = command.program == "megatron" || command.program == "litgpt";
+  if (verbs && begin == 0 && words.size() > 1 && !is_flag(words[1])) {
+    command.script = words[1];
+    begin = 2;
+  }
   for (std::size_t i = 0; i < begin; ++i) {
     if (is_flag(words[i])) command.before.push_back(words[i]);
   }
@@ -288,7 +293,8 @@ std::int64_t processes_of(const Command& command) {
     const auto variable = launch.environment.find(name);
     return variable == launch.environment.end() ? other : count_in(variable->second);
   };
-  if (command.program == "swift" || command.program == "llamafactory-cli") {
+  if (command.program == "swift" || command.program == "megatron" ||
+      command.program == "llamafactory-cli") {
     return std::min(in_environment("NPROC_PER_NODE", 0) * in_environment("NNODES", 1), kMaxRanks);
   }
   if (!command.program.starts_with("python")) return 0;

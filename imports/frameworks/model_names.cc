@@ -26,7 +26,7 @@ std::vector<std::string> names_of(const std::string& path) {
   const std::string ending = versioned ? name.substr(version) : "";
   if (versioned) name.resize(version);
   for (const char* end :
-       {"-2407", "-2507", "-hf", "-instruct", "-chat", "-base", "-it", "-uncased"}) {
+       {"-2407", "-2507", "-hf", "-thinking", "-instruct", "-chat", "-base", "-it", "-uncased"}) {
     if (!name.ends_with(end)) continue;
     name.resize(name.size() - std::string_view(end).size());
     if (versioned) names.push_back(models::plain_name(name + ending));
@@ -37,7 +37,7 @@ std::vector<std::string> names_of(const std::string& path) {
 }
 
 // Models of the same sizes as a row of another name.
-constexpr std::array<std::pair<const char*, const char*>, 21> kSameSizes{
+constexpr std::array<std::pair<const char*, const char*>, 23> kSameSizes{
     {{"llama318b", "llama38b"},
      {"llama3170b", "llama370b"},
      {"llama3370b", "llama370b"},
@@ -57,6 +57,8 @@ constexpr std::array<std::pair<const char*, const char*>, 21> kSameSizes{
      {"qwen25coder32b", "qwen2532b"},
      {"gpt2", "gpt2small"},
      {"mistralnemo", "mistralnemo12b"},
+     {"phi414b", "phi4"},
+     {"phi3mini", "phi3mini4k"},
      {"vicuna7b", "llama27b"},
      {"vicuna13b", "llama213b"}}};
 

@@ -51,8 +51,6 @@ constexpr OtherFramework kOtherFrameworks[] = {
      [](const Json& json) {
        return json.contains("policy") && has_any(json, {"grpo", "dpo", "sft", "loss_fn"});
      }},
-    {"torchtune", "write the strategy in a scenario with \"dialect\": \"fsdp\"",
-     [](const Json& json) { return any_under(json, "_component_", ""); }},
     {"Lightning",
      "write the strategy's arguments in a scenario with \"dialect\": \"pytorch\" or \"fsdp\"",
      [](const Json& json) {
@@ -110,6 +108,16 @@ std::string other_program(const TrainingCommand& training) {
     return "a launch of OpenRLHF's " + training.script.substr(training.script.rfind('.') + 1) +
            ", which also runs other models or rollouts: of OpenRLHF train_sft is modelled; "
            "`syncline record` observes the job";
+  }
+  const Json config = flags.value("config", Json());
+  if (training.program == "tune" && config.is_string()) {
+    return "a launch of torchtune's with " + config.get<std::string>() +
+           ", a configuration in its package: give init that YAML (tune cp " +
+           config.get<std::string>() + " my.yaml; syncline init my.yaml --node ...)";
+  }
+  if (training.script.starts_with("finetune_adapter") || training.script == "evaluate") {
+    return "a launch of LitGPT's " + training.script +
+           ", which is not modelled: of LitGPT pretrain, finetune_full and finetune_lora are";
   }
   if (training.script.starts_with("verl.")) {
     return "a launch of verl's " + training.script +

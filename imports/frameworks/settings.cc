@@ -76,12 +76,14 @@ Settings of_hugging_face(const Json& settings, std::string more, const std::stri
   return frameworks::of_hugging_face(arguments, launch, name);
 }
 
-// Reads the settings of a trainer that has degrees of its own for a layout.
+// Reads the settings of a trainer with keys of its own for layout and samples.
 std::optional<Settings> of_layout_trainers(const Json& all, const std::string& more,
                                            const std::string& name) {
   using Reads = Settings (*)(const Json&, const std::string&);
   constexpr std::pair<bool (*)(const Json&), Reads> kTrainers[]{
       {frameworks::is_automodel, frameworks::of_automodel},
+      {frameworks::is_torchtune, frameworks::of_torchtune},
+      {frameworks::is_litgpt, frameworks::of_litgpt},
       {frameworks::is_mindformers, frameworks::of_mindformers},
       {frameworks::is_paddle_nlp, frameworks::of_paddle_nlp}};
   for (const auto& [is_its, read] : kTrainers) {
@@ -280,6 +282,7 @@ std::optional<Settings> of_flags(const frameworks::TrainingCommand& training,
   if (frameworks::is_paddle_nlp(given)) return frameworks::of_paddle_nlp(given, name);
   const std::string trainer = frameworks::other_trainer(frameworks::with_underscores(flags));
   if (!trainer.empty()) refuse_other(name, trainer);
+  if (auto swift = frameworks::of_megatron_swift(training, name)) return swift;
   if (frameworks::marks_megatron(flags)) {
     Settings settings = with_flags(flags, more, name, training.script);
     settings.assumed.insert(settings.assumed.begin(), training.said.begin(), training.said.end());
@@ -287,6 +290,7 @@ std::optional<Settings> of_flags(const frameworks::TrainingCommand& training,
   }
   const Json own = frameworks::with_overrides(training);
   if (frameworks::is_lightning(own)) return of_trainers_yaml(own, more, name);
+  if (auto tuning = frameworks::of_verls_tuning(training, name)) return tuning;
   const std::string other = frameworks::other_program(training);
   if (!other.empty()) refuse_other(name, other);
   const bool horovod = std::ranges::any_of(training.environment, [](const auto& variable) {

@@ -122,6 +122,16 @@ Settings of_mindformers(const Json& yaml, const std::string& file);
 bool is_automodel(const Json& yaml);
 Settings of_automodel(const Json& yaml, const std::string& file);
 
+// Reads YAML of torchtune's recipes and of LitGPT's.
+bool is_torchtune(const Json& yaml);
+Settings of_torchtune(const Json& yaml, const std::string& file);
+bool is_litgpt(const Json& yaml);
+Settings of_litgpt(const Json& yaml, const std::string& file);
+// Reads a launch of verl's supervised fine-tuning; nullopt: it is none.
+std::optional<Settings> of_verls_tuning(const TrainingCommand& training, const std::string& file);
+// Reads a launch of ms-swift's `megatron`; nullopt: it is none.
+std::optional<Settings> of_megatron_swift(const TrainingCommand& training, const std::string& file);
+
 // Reads a launch of torchvision's reference script or of timm's, which train an architecture by
 // DDP; nullopt: it is none.
 std::optional<Settings> of_image_script(const TrainingCommand& training);

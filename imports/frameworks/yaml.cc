@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "formats/text/limits.h"
 #include "imports/frameworks/settings.h"
 
 namespace syncline::job::frameworks {

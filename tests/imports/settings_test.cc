@@ -599,7 +599,6 @@ TEST(Settings, OtherFrameworksAreRefusedByName) {
       {"NeMo", "exp_manager:\n  name: x\nmodel:\n  num_layers: 2\n"},
       {"gpt-neox", "pipe_parallel_size: 4\nmodel_parallel_size: 2\nhidden_size: 44\n"},
       {"Lightning", "trainer:\n  accelerator: gpu\n"},
-      {"torchtune", "model:\n  _component_: torchtune.models.llama3.llama3_8b\n"},
       {"verl", "actor_rollout_ref:\n  actor: {}\n"},
       {"OLMo", "global_train_batch_size: 512\nfsdp: {wrapping_strategy: by_block}\n"},
       {"Kubernetes", "apiVersion: v1\nkind: PyTorchJob\n"}};
