@@ -837,12 +837,20 @@ Json adapted(const Json& workload, Settings& settings, const InitOptions& option
                      ") are not modelled yet: give each rank's parameters by --tensors");
   }
   std::erase(assumed, models::kUnreadQuantisation);
-  const models::Adapters adapters{
-      said.at("rank").get<std::int64_t>(), said.at("targets").get<std::vector<std::string>>(),
-      said.at("trained").get<std::vector<std::string>>(), said.at("bits").get<int>()};
+  const auto words = [&](const char* key) {
+    return said.value(key, Json::array()).get<std::vector<std::string>>();
+  };
+  const models::Adapters adapters{.rank = said.at("rank").get<std::int64_t>(),
+                                  .targets = words("targets"),
+                                  .trained = words("trained"),
+                                  .bits = said.at("bits").get<int>(),
+                                  .begins = words("begins"),
+                                  .frozen = words("frozen"),
+                                  .text_alone = said.value("text_alone", false)};
   const bool full = dtype == "tf32" || said.value("kept_full", false);
   const std::string kept = full ? "fp32" : dtype == "fp8" ? "bf16" : dtype;
-  Json job = models::with_adapters(workload, adapters, kept);
+  std::vector<std::string> unmatched;
+  Json job = models::with_adapters(workload, adapters, kept, unmatched);
   double trained = 0;
   if (said.value("wrapped", false) && settings.strategy.value("dialect", "") == "fsdp") {
     wrap_trained_modules(job["tensors"], settings.strategy["config"]["units"]);
@@ -856,10 +864,15 @@ Json adapted(const Json& workload, Settings& settings, const InitOptions& option
   std::string text = "LoRA of rank " + std::to_string(adapters.rank) + " at ";
   for (const std::string& target : adapters.targets) text += target + ", ";
   if (adapters.targets.empty()) text += "all products but the head, ";
+  if (adapters.rank == 0) text = "a part of the model, ";
   text += std::to_string(static_cast<std::int64_t>(trained)) +
           " parameters trained and sent; the others frozen in " +
           (adapters.bits > 0 ? std::to_string(adapters.bits) + " bits, unpacked at no cost" : kept);
   assumed.push_back(text);
+  if (!unmatched.empty()) {
+    assumed.push_back("nothing of names that no parameter begins with: " +
+                      frameworks::list_words(unmatched, 4, ", "));
+  }
   assumed.push_back("FLOPs of the weights' products with " +
                     std::to_string(options.sequence.value_or(models::kTokens)) +
                     " tokens a sample, without attention's own, and no activations in memory");

@@ -47,6 +47,9 @@ constexpr std::array kNames{"bash",
                             "swift",
                             "megatron",
                             "trl",
+                            "tune",
+                            "litgpt",
+                            "nvidia-smi",
                             "docker",
                             "podman",
                             "singularity",
@@ -281,6 +284,21 @@ run_python() {
   really_run "$@"
 }
 
+# Counts GPUs where there are none, as many as the job is given.
+list_gpus() {
+  answer=$(really_run "$@" 2>/dev/null) && [ -n "$answer" ] && echo "$answer" && exit
+  number=0
+  case " $* " in
+    *" -L "* | *" --list-gpus "* | *" --query-gpu"*)
+      program="nvidia-smi (answered ${SLURM_GPUS_ON_NODE:-8} GPUs)"
+      case $* in *noheader* | *-L* | *--list*) ;; *) echo name ;; esac
+      while [ $((number += 1)) -le "${SLURM_GPUS_ON_NODE:-8}" ]; do echo "GPU $((number - 1))"; done
+      hold ;;
+  esac
+  grep -qsxF -- "$program" "$own/missing" || echo "$program" >>"$own/missing"
+  exit 0
+}
+
 # A batch script runs here and now; what it prints is no answer of sbatch's.
 run_batch() {
   case " $* " in *" --parsable "*) echo 1 ;; *) echo Submitted batch job 1 ;; esac
@@ -333,20 +351,22 @@ case $program:${1-} in
   sbatch:*) run_batch "$@" ;;
   numactl:* | taskset:* | nsys:* | ncu:* | rocprof*:*) run_behind "$@" ;;
   scontrol:show) host_names || really_run "$@" ;;
+  nvidia-smi:*) list_gpus "$@" ;;
   docker:* | podman:* | singularity:* | apptainer:* | ssh:* | pdsh:*)
     case $* in
       *torchrun* | *deepspeed* | *"accelerate launch"* | *torch.distributed* | *python*train*) write_down "$@" ;;
     esac
     really_run "$@" ;;
-  accelerate:launch | llamafactory-cli:train | axolotl:train | swift:sft | swift:pt | swift:rlhf) write_down "$@" ;;
-  accelerate:* | llamafactory-cli:* | axolotl:* | swift:* | scontrol:* | uv:* | poetry:* | conda:*) really_run "$@" ;;
+  accelerate:launch | llamafactory-cli:train | axolotl:train | swift:sft | swift:pt | swift:rlhf | tune:run | litgpt:pretrain | litgpt:finetune*) write_down "$@" ;;
+  accelerate:* | llamafactory-cli:* | axolotl:* | swift:* | tune:* | litgpt:* | scontrol:* | uv:* | poetry:* | conda:*) really_run "$@" ;;
   *) write_down "$@" ;;
 esac
 )sh";
 
 // Every bash reads this first. It keeps the replacements first in PATH, and makes a function for a
 // launcher that is called by its path. Outside of a job it sets Slurm's variables by the script's
-// #SBATCH lines. Commands that only the cluster has (module, nvidia-smi) succeed without an output.
+// #SBATCH lines. Commands that only the cluster has (module) succeed without an output, and a file
+// that output is sent to gets its folder.
 // `set -e` ends a script at a `cd` alone: behind it commands are for another folder.
 constexpr const char* kBashStart = R"sh(
 [ -z "$SYNCLINE_CAPTURE_BASH_ENV" ] || . "$SYNCLINE_CAPTURE_BASH_ENV"
@@ -355,6 +375,8 @@ command_not_found_handle() {
 }
 syncline_before() {
   { local -; set +x; } 2>/dev/null
+  local output='>>?[|]?[[:space:]]*"?([A-Za-z0-9_./${}-]+)/'
+  [[ $1 =~ $output ]] && eval "mkdir -p \"${BASH_REMATCH[1]}\""
   case $PATH in "$SYNCLINE_CAPTURE":*) ;; *) PATH=$SYNCLINE_CAPTURE:$PATH ;; esac
   local word=${1%%[[:space:]]*}
   case $word in *[!A-Za-z0-9_./\${}-]*) return 0 ;; */* | \$*) ;; *) return 0 ;; esac

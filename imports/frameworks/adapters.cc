@@ -72,13 +72,8 @@ std::vector<std::string> targets_of(const Keys& arguments, bool all_by_default,
 // Returns the key that trains a part of the model in another way than LoRA at whole modules; empty:
 // there is none. Parameters by their names are axolotl's, ms-swift's and LLaMA-Factory's.
 std::string part_of_model(const Json& all, bool lora, bool whole) {
-  constexpr std::array kParts{"unfrozen_parameters",
-                              "freeze_parameters",
-                              "freeze_parameters_ratio",
-                              "freeze_parameters_regex",
-                              "trainable_parameters",
-                              "train_mm_proj_only",
-                              "use_badam"};
+  constexpr std::array kParts{"freeze_parameters_ratio", "freeze_parameters_regex",
+                              "trainable_parameters_regex", "train_mm_proj_only", "use_badam"};
   constexpr std::array kOfAdapters{"use_dora",
                                    "peft_use_dora",
                                    "lora_use_dora",
@@ -99,12 +94,44 @@ std::string part_of_model(const Json& all, bool lora, bool whole) {
   return "";
 }
 
+// Returns the beginnings of names in axolotl's unfrozen_parameters, which are patterns from a
+// name's start with points as they are, or in ms-swift's lists.
+Json begins_in(const Json& all, const char* key, const std::string& file) {
+  Json begins = Json::array();
+  for (std::string word : words_in(first_of(all, {key}))) {
+    if (word.starts_with('^')) word.erase(0, 1);
+    if (word.find_first_of("*|()\\[]^+?") != word.npos) {
+      fail(file, key,
+           "found the pattern '" + shorten_text(visible(word), 60) +
+               "', expected beginnings of parameters' names, such as model.layers.3.mlp");
+    }
+    begins.push_back(word);
+  }
+  return begins;
+}
+
+// Sets a part of the model to be trained; all others are frozen. Returns false if none is named.
+bool take_part(const Json& all, const std::string& file, Settings& settings) {
+  const Json frozen = begins_in(all, "freeze_parameters", file);
+  const bool axolotl = has_value(all, "unfrozen_parameters");
+  // ms-swift's list takes parameters back out of the frozen ones.
+  const Json begins =
+      begins_in(all, axolotl ? "unfrozen_parameters" : "trainable_parameters", file);
+  if (frozen.empty() && !axolotl) return false;
+  settings.adapters = {{"rank", 0}, {"targets", Json::array()}, {"trained", Json::array()},
+                       {"bits", 0}, {"begins", begins},         {"frozen", frozen}};
+  return true;
+}
+
 }  // namespace
 
 void take_adapters(const Json& all, const std::string& file, Settings& settings) {
   const Keys arguments{all, file};
   const std::string kind = lower(arguments.word("finetuning_type"));
-  const bool peft = arguments.on("use_peft") || arguments.on("use_lora");
+  // A quantised model is trained by adapters alone.
+  const bool packed = arguments.on("load_in_4bit") || arguments.on("load_in_8bit");
+  const bool peft = arguments.on("use_peft") || arguments.on("use_lora") ||
+                    (packed && has_any(all, {"lora_r", "lora_rank"}));
   const bool lora = kind == "lora" || kind == "qlora" || (peft && kind.empty());
   const bool whole = kind.empty() || kind == "full";
   const int bits = bits_of(arguments);
@@ -114,6 +141,7 @@ void take_adapters(const Json& all, const std::string& file, Settings& settings)
          "trains a part of the model in a way that is not modelled, as LoRA at whole modules is: "
          "give the model's parameters by --tensors in place of these settings");
   }
+  if (!lora && take_part(all, file, settings)) return;
   if (lora) {
     const bool factory = has_any(all, {"stage", "template"});
     const bool swift = has_any(all, {"tuner_type", "train_type", "sft_type"});
@@ -131,8 +159,12 @@ void take_adapters(const Json& all, const std::string& file, Settings& settings)
         {"trained",
          words_in(first_of(all, {"lora_modules_to_save", "modules_to_save", "additional_target"}))},
         {"bits", bits}};
+    // LLaMA-Factory and ms-swift freeze what reads images unless they are told otherwise.
+    const bool sees = (factory && !arguments.on("freeze_vision_tower", true)) ||
+                      (swift && !arguments.on("freeze_vit", true));
+    if ((factory || swift) && !sees) settings.adapters["text_alone"] = true;
   } else if (bits > 0) {
-    fail(arguments.file, "quantization",
+    fail(arguments.file, packed ? "load_in_4bit" : "quantization_bit",
          "trains a quantised model, but not by adapters: give the model's parameters by --tensors "
          "in place of these settings");
   }
@@ -145,14 +177,15 @@ void take_adapters(const Json& all, const std::string& file, Settings& settings)
 void wrap_adapters(bool axolotl, Settings& settings) {
   if (!settings.adapters.is_object() || settings.strategy.value("dialect", "") != "fsdp") return;
   Json& config = settings.strategy["config"];
-  if (config.value("version", 2) == 1 || axolotl) {
+  const bool part = settings.adapters["rank"] == 0;  // of the model itself, in its layers
+  if (!part && (config.value("version", 2) == 1 || axolotl)) {
     settings.adapters["wrapped"] = true;
     if (config.value("version", 2) == 2) {
       settings.assumed.emplace_back(
           "each adapter as a unit of its own, next to the layers, as axolotl is assumed to wrap "
           "them for FSDP 2");
     }
-  } else {
+  } else if (!part) {
     config["units"] = Json::array();
     settings.assumed.emplace_back(
         "the model as one unit of FSDP 2: accelerate 1.12 passes peft's policy over");

@@ -23,10 +23,14 @@ namespace {
 namespace fs = std::filesystem;
 
 // Names of other trainers for the same thing.
-constexpr std::array<std::pair<const char*, const char*>, 16> kOtherNames{
+constexpr std::array<std::pair<const char*, const char*>, 20> kOtherNames{
     {{"base_model", "model_name_or_path"},
      {"model", "model_name_or_path"},
      {"model_id_or_path", "model_name_or_path"},
+     {"pretrained_model_name_or_path", "model_name_or_path"},
+     {"model_name", "model_name_or_path"},
+     {"model_path", "model_name_or_path"},
+     {"model_id", "model_name_or_path"},
      {"micro_batch_size", "per_device_train_batch_size"},
      {"train_batch_size_per_device", "per_device_train_batch_size"},
      {"per_gpu_train_batch_size", "per_device_train_batch_size"},
@@ -570,6 +574,19 @@ void name_own_flags(const Keys& arguments, Settings& settings) {
     settings.assumed.push_back("a whole model that is trained, though " + adapters +
                                " may be of adapters (LoRA), whose gradients alone would travel");
   }
+  const std::string dialect = settings.strategy.value("dialect", "");
+  std::string shards;
+  for (const auto& [key, value] : arguments.all.items()) {
+    const std::string name = lower(key);
+    const bool zero = name.find("deepspeed") != name.npos || name.starts_with("zero_");
+    const bool says = zero || name.find("fsdp") != name.npos || name == "sharding_strategy";
+    if (!says || value.is_null() || dialect::says_off(value)) continue;
+    shards += (shards.empty() ? "" : ", ") + shorten_text(visible(key), 60);
+  }
+  if (!shards.empty() && (dialect == "hf_trainer" || dialect == "pytorch")) {
+    settings.assumed.push_back("gradients summed by DDP, though the script has " + shards +
+                               " (--zero 3 or --fsdp says how they are sharded)");
+  }
   if (!cuts.empty()) {
     settings.assumed.push_back("a model that is not cut, though the script has " + cuts);
   }
@@ -580,6 +597,20 @@ namespace {
 // Says if a `distributed_type` of accelerate's is of machines that are not modelled.
 bool is_other_machine(const std::string& type) {
   return type.find("TPU") != type.npos || type.find("XLA") != type.npos || type == "TP";
+}
+
+// Says if DistributedDataParallel gets a model whose parameters, and so its gradients, are in half
+// precision: TRL's, axolotl's and ms-swift's trainers load it so. For FSDP accelerate makes them
+// fp32; LLaMA-Factory always does, but for adapters' frozen model.
+bool loads_half(const Keys& arguments, const Settings& settings) {
+  const Json& all = arguments.all;
+  const std::string dialect = settings.strategy.value("dialect", "");
+  const bool factory = has_any(all, {"stage", "template"});
+  if (factory || (dialect != "hf_trainer" && dialect != "pytorch")) return false;
+  const bool own = has_any(all, {"base_model", "tuner_type", "train_type", "sft_type"});
+  const std::string loaded =
+      lower(arguments.word("torch_dtype", arguments.word("dtype", own ? "bfloat16" : "")));
+  return loaded == "bfloat16" || loaded == "float16";
 }
 
 // Returns the exchange of gradients, by the reader of DeepSpeed, FSDP or Megatron.
@@ -680,7 +711,10 @@ Json launch_settings(const Json& flags, const std::string& file) {
     all = parse_yaml(place.string(), read_text_file(place.string(), "settings of accelerate"));
   }
   const Json named = with_underscores(flags);
+  constexpr std::array kCounts{"num_processes", "num_machines", "machine_rank"};
   for (const auto& [name, value] : named.items()) {
+    // A variable without a value: the ranks are init's own then.
+    if (value == true && std::ranges::find(kCounts, name) != kCounts.end()) continue;
     const bool sharding = name.starts_with("fsdp_"), megatron = name.starts_with("megatron_lm_");
     const bool zero = name.starts_with("zero") || name.starts_with("offload_") ||
                       name == "deepspeed_config_file" || name == "gradient_accumulation_steps";
@@ -752,6 +786,9 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
   settings.nodes = alone ? 1 : launch.size("num_machines", 0);
   read_degrees({degrees_of(all, launch_settings), file}, settings);
   take_adapters(arguments.all, arguments.file, settings);
+  // peft keeps adapters in fp32.
+  const bool lora = settings.adapters.is_object() && settings.adapters["rank"] != 0;
+  if (plain && !lora && loads_half(arguments, settings)) settings.autocast = false;
   wrap_adapters(has_value(arguments.all, "base_model"), settings);
   name_own_flags(arguments, settings);
   name_left_out(arguments, launch, settings.assumed);

@@ -83,6 +83,12 @@ std::int64_t Keys::size(const char* key, std::int64_t otherwise) const {
   Json value = all[key];
   if (value.is_string()) value = number_or_text(value.get<std::string>());
   if (value == "auto" || value == "none" || value == "None") return otherwise;
+  if (value == true) {
+    fail(file, key,
+         "has no value, as of a variable that is not set: set it where the script runs, or give "
+         "the value to init (-- --" +
+             std::string(key) + " N)");
+  }
   if (!value.is_number_integer() || value < 1 || value > kMaxSamples) {
     fail(file, key,
          "found " + shorten_text(visible(value.dump()), 60) +

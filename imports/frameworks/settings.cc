@@ -211,6 +211,12 @@ Settings of_launch(const frameworks::TrainingCommand& training, const std::strin
   arguments.update(frameworks::with_underscores(flags));
   arguments.update(frameworks::with_underscores(frameworks::flags_of(more)));
   if (frameworks::is_paddle_nlp(arguments)) return frameworks::of_paddle_nlp(arguments, name);
+  // Variables of accelerate's plugin, which the Trainer's own option leaves as they are.
+  for (const auto& [variable, value] : training.environment) {
+    const std::string key = frameworks::lower(variable);
+    const bool sharding = key.starts_with("fsdp_") && arguments.contains("fsdp");
+    if (sharding && !arguments.contains(key)) arguments[key] = value;
+  }
   const Json launch = training.program == "accelerate"
                           ? frameworks::launch_settings(training.launch, name)
                           : Json::object();

@@ -80,9 +80,38 @@ void expect_modules(const std::vector<std::string>& words, const std::set<std::s
   }
 }
 
+bool begins_so(const std::string& name, const std::string& begin) {
+  if (!begin.ends_with('$')) return name.starts_with(begin);
+  return name == begin.substr(0, begin.size() - 1);
+}
+
+bool begins_with_any(const std::string& name, const std::vector<std::string>& begins) {
+  return std::ranges::any_of(begins,
+                             [&](const std::string& begin) { return begins_so(name, begin); });
+}
+
+// Says if a parameter is trained in full.
+bool trains_whole(const Parameter& parameter, const Adapters& adapters) {
+  const std::string name = parameter.name.substr(0, parameter.name.rfind('.'));
+  if (is_in(adapters.trained, name.substr(name.rfind('.') + 1))) return true;
+  if (begins_with_any(parameter.name, adapters.begins)) return true;
+  return !adapters.frozen.empty() && !begins_with_any(parameter.name, adapters.frozen);
+}
+
+// Adds the beginnings that no parameter's name has.
+void add_unmatched(const Parameters& model, const std::vector<std::string>& begins,
+                   std::vector<std::string>& unmatched) {
+  for (const std::string& begin : begins) {
+    const bool found = std::ranges::any_of(
+        model, [&](const Parameter& each) { return begins_so(each.name, begin); });
+    if (!found) unmatched.push_back(begin);
+  }
+}
+
 }  // namespace
 
-Json with_adapters(const Json& workload, const Adapters& adapters, const std::string& dtype) {
+Json with_adapters(const Json& workload, const Adapters& adapters, const std::string& dtype,
+                   std::vector<std::string>& unmatched) {
   const bool made = workload.contains("operators");
   const Parameters model = made ? generated(workload) : listed(workload);
   std::set<std::string> products, modules;
@@ -94,22 +123,26 @@ Json with_adapters(const Json& workload, const Adapters& adapters, const std::st
   }
   expect_modules(adapters.targets, products);
   expect_modules(adapters.trained, modules);
+  add_unmatched(model, adapters.begins, unmatched);
+  add_unmatched(model, adapters.frozen, unmatched);
   Parameters all;
   for (Parameter each : model) {
-    if (each.name.find("vision") != std::string::npos) {
+    const bool sees = each.name.find("vision") != std::string::npos;
+    if (sees && !adapters.text_alone) {
       throw InputError("adapters: of a model that also reads images are not modelled");
     }
     const std::string module = module_of(each);
     const std::string name = each.name.substr(0, each.name.rfind('.'));
     const bool head = module.find("head") != std::string::npos || module == "score";
-    const bool target =
+    const bool named =
         adapters.targets.empty() ? !module.empty() && !head : is_in(adapters.targets, module);
+    const bool target = named && !sees && adapters.rank > 0;
     if (target && name.find("expert") != std::string::npos) {
       throw InputError("adapters: of experts (" + name +
                        ") are not modelled: name the targets among the others");
     }
     const std::vector<std::int64_t> own = each.shape;
-    each.trained = is_in(adapters.trained, name.substr(name.rfind('.') + 1));
+    each.trained = trains_whole(each, adapters);
     if (!each.trained) {
       // Quantised products take fewer bytes than the format has.
       constexpr std::int64_t kBits = 16;
@@ -127,7 +160,9 @@ Json with_adapters(const Json& workload, const Adapters& adapters, const std::st
     }
   }
   if (std::ranges::none_of(all, &Parameter::trained)) {
-    throw InputError("adapters: the model has no product to put them at");
+    throw InputError(adapters.rank > 0 ? "adapters: the model has no product to put them at"
+                                       : "no parameter of the model is trained: none begins with " +
+                                             (unmatched.empty() ? "" : unmatched.front()));
   }
   Json adapted =
       workload_of(workload.at("name"), workload.value("source", ""), tensors_of(all, true));

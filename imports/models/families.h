@@ -111,16 +111,20 @@ const std::string* find_named(std::string_view name);
 Observed workload_of_config(const Json& json, const std::string& file, const std::string& name);
 
 // LoRA: two matrices of `rank` next to each target, the ends of products' names. Without targets
-// they are at all products but the head.
+// they are at all products but the head. With rank 0 a part of the model itself is trained.
 struct Adapters {
   std::int64_t rank = 8;
   std::vector<std::string> targets{};
   std::vector<std::string> trained{};  // modules that are trained in full, such as "lm_head"
   int bits = 0;                        // of the frozen products' weights; 0: not quantised
+  std::vector<std::string> begins{};   // of trained parameters' names; "$" ends a whole name
+  std::vector<std::string> frozen{};   // likewise of frozen ones: all others are trained
+  bool text_alone = false;             // what reads images is frozen, without adapters
 };
 // Returns the workload of these adapters of a model's workload: their gradients, next to frozen
 // parameters of format `dtype`, with the FLOPs of one sample. Throws InputError if a target is none
-// of the model's.
-Json with_adapters(const Json& workload, const Adapters& adapters, const std::string& dtype);
+// of the model's. Adds beginnings that no name has to `unmatched`.
+Json with_adapters(const Json& workload, const Adapters& adapters, const std::string& dtype,
+                   std::vector<std::string>& unmatched);
 
 }  // namespace syncline::job::models

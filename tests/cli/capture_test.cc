@@ -196,12 +196,12 @@ TEST_F(Capture, ClusterCommandsCountAsDone) {
   const test::Ran captured = ran(
       "set -euo pipefail\nmodule load cuda/12 nccl\nulimit -n 65536 1048576\n"
       "source /no/such/bin/activate\n. /no/such/env.sh\n"
-      "GPUS=$(nvidia-smi-of-no-machine -L | wc -l)\n"
+      "GPUS=$(smi-of-no-machine -L | wc -l)\n"
       "srun bash -c 'numactl --membind=0-3 -N 0 torchrun --nproc_per_node 4 train.py --n $0' 7\n"
       "nsys profile -o out --trace=cuda,nvtx taskset -c 0-999 ./env/bin/python train.py --lr 1\n"
       "false\n[ -d nowhere ]\ncd /no/such/folder\ntorchrun never.py\n");
   ASSERT_EQ(captured.code, 0) << captured.err;
-  EXPECT_TRUE(test::contains(captured.err, "lacks module, nvidia-smi-of-no-machine"))
+  EXPECT_TRUE(test::contains(captured.err, "lacks module, smi-of-no-machine"))
       << captured.err;
   const Json all = Json::parse(captured.out)["launches"];
   ASSERT_EQ(all.size(), 2U) << captured.out;
@@ -212,6 +212,24 @@ TEST_F(Capture, ClusterCommandsCountAsDone) {
   EXPECT_FALSE(test::contains(captured.err, "syncline_before")) << captured.err;
   const test::Ran none = ran("module load cuda; exit 3");
   EXPECT_TRUE(test::contains(none.err, "this machine lacks module")) << none.err;
+}
+
+// GPUs are counted where there are none, and logs have a folder.
+TEST_F(Capture, GpusAndLogsOfTheCluster) {
+  const Json all = launches(
+      "#!/bin/bash\n#SBATCH --gres=gpu:4\nset -e\nnvidia-smi\nL=logs/$((1 + 1))\n"
+      "torchrun --nproc_per_node $(nvidia-smi -L | wc -l) t.py --lr 1 &>logs/a/t.log\n"
+      "N=$(nvidia-smi --query-gpu=name --format=csv,noheader | wc -l)\n"
+      "tune run --nproc_per_node $N lora_finetune_distributed --config a.yaml >> \"$L/t.log\"\n"
+      "litgpt finetune_lora some/model --devices $N\n");
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[0]["words"].get<Words>(),
+            (Words{"torchrun", "--nproc_per_node", "4", "t.py", "--lr", "1"}));
+  EXPECT_EQ(all[1]["words"].get<Words>(), (Words{"tune", "run", "--nproc_per_node", "4",
+                                                 "lora_finetune_distributed", "--config",
+                                                 "a.yaml"}));
+  EXPECT_EQ(all[2]["words"].get<Words>(),
+            (Words{"litgpt", "finetune_lora", "some/model", "--devices", "4"}));
 }
 
 // Nothing that was there before is lost, no process is ended, nothing is fetched.

@@ -260,7 +260,7 @@ TEST_F(HuggingFace, DefaultsOfTheTrainersAround) {
   EXPECT_FALSE(read("a.yaml", full + "disable_gradient_checkpointing: true\n")
                    .workload.contains("activation_checkpointing"));
   EXPECT_EQ(sorted(read("a.yaml", factory).adapters),
-            parsed(R"({"rank": 8, "targets": [], "trained": [], "bits": 0})"));
+            parsed(R"({"rank": 8, "targets": [], "trained": [], "bits": 0, "text_alone": true})"));
 
   const std::string swift =
       "swift sft --model Qwen/Qwen2.5-7B --torch_dtype bfloat16 "
@@ -392,7 +392,9 @@ TEST_F(HuggingFace, SaysWhatIsNotModelled) {
       {"finetuning_type: freeze\n", "a part of the model in a way that is not modelled"},
       {"adapter: lora\nuse_dora: true\n", "use_dora: trains a part of the model"},
       {"adapter: lora\nlora_target_modules: '.*proj'\n", "found the pattern '.*proj'"},
-      {"unfrozen_parameters:\n  - lm_head\n", "unfrozen_parameters: trains a part of the model"},
+      {"unfrozen_parameters:\n  - lm_head.*\n",
+       "unfrozen_parameters: found the pattern 'lm_head.*'"},
+      {"freeze_parameters_ratio: 0.5\n", "freeze_parameters_ratio: trains a part of the model"},
       {"load_in_4bit: true\n", "a quantised model"},
       {"stage: dpo\n", "stage: trains by preferences or rewards"},
       {"num_generations: 8\n", "num_generations: trains by preferences or rewards"},
@@ -404,6 +406,22 @@ TEST_F(HuggingFace, SaysWhatIsNotModelled) {
   }
   EXPECT_TRUE(contains(refusal("tpu.yaml", "compute_environment: X\ndistributed_type: XLA\n"),
                        "XLA is not modelled"));
+}
+
+// Other scripts' names of a model, and FSDP's variables.
+TEST_F(HuggingFace, NamesOfScripts) {
+  for (const char* flag :
+       {"model_name", "model_id", "model_path", "pretrained_model_name_or_path"}) {
+    const auto job = read_settings("torchrun train.py --bf16 --per_device_train_batch_size 1 --" +
+                                   std::string(flag) + " Qwen/Qwen3-4B-Thinking-2507");
+    EXPECT_EQ(job->model, "qwen3_4b") << flag;
+  }
+  Json launch = Json::parse(R"({"words": ["torchrun", "train.py", "--bf16", "--fsdp", "auto_wrap",
+      "--per_device_train_batch_size", "1"]})");
+  launch["environment"]["FSDP_SHARDING_STRATEGY"] = "2";
+  const Json captured = {{"launches", Json::array({launch})}};
+  EXPECT_EQ(read("l.json", captured.dump()).strategy["config"]["sharding_strategy"],
+            "SHARD_GRAD_OP");
 }
 
 TEST_F(HuggingFace, ModelsByTheirNames) {
@@ -454,7 +472,16 @@ TEST_F(HuggingFace, NamedModelsHaveTheirCardsParameters) {
                                          {"bert-base-cased", 108310272},
                                          {"FacebookAI/roberta-large", 355359744},
                                          {"distilbert-base-uncased", 66362880},
-                                         {"google/flan-t5-xl", 2849757184}}) {
+                                         {"google/flan-t5-xl", 2849757184},
+                                         {"Qwen/Qwen2-VL-2B-Instruct", 2208985600},
+                                         {"Qwen/Qwen2-VL-7B-Instruct", 8291375616},
+                                         {"Qwen/Qwen2.5-VL-3B-Instruct", 3754622976},
+                                         {"Qwen/Qwen2.5-VL-32B-Instruct", 33452718336},
+                                         {"google/gemma-3-4b-it", 4300079472},
+                                         {"google/gemma-3-27b-it", 27432406640},
+                                         {"llava-hf/llava-1.5-7b-hf", 7063427072},
+                                         {"openai/whisper-small", 240582912},
+                                         {"facebook/bart-large", 406291456}}) {
     const std::string text = "per_device_train_batch_size: 1\nmodel_name_or_path: ";
     InitOptions options{.model = write("named.yaml", text + name + "\nbf16: true\n"),
                         .node = "dgx-h100"};
@@ -541,6 +568,79 @@ TEST_F(HuggingFace, AdaptersOfLlama) {
   EXPECT_LT(backward_time(few), 1.05 * few.forward);
   const std::string none = test::input_error([&] { job("lora\nlora_target_modules: [c_attn]\n"); });
   EXPECT_TRUE(contains(none, "'c_attn' is none of the model's modules: ")) << none;
+}
+
+// axolotl's and ms-swift's lists of names: the others are frozen. axolotl matches from the name's
+// start, so a layer's part alone matches nothing.
+TEST_F(HuggingFace, PartsOfAModel) {
+  const auto trained = [&](const std::string& lines, const std::string& said) {
+    const Begun begun = init_scenario(
+        {.model =
+             write("part.yaml",
+                   "micro_batch_size: 2\ngradient_accumulation_steps: 1\nbf16: true\n" + lines),
+         .node = "dgx-h100"});
+    EXPECT_TRUE(test::any_contains(begun.assumed, said)) << lines;
+    std::int64_t elements = 0;
+    for (const Tensor& tensor : test::scenario_in(begun.scenario).workload.tensors) {
+      elements += tensor.frozen ? 0 : tensor.elements;
+    }
+    return elements;
+  };
+  constexpr std::int64_t kHead = 128256 * 4096, kHalf = 4096 * 14336;
+  EXPECT_EQ(trained("base_model: NousResearch/Meta-Llama-3-8B\nunfrozen_parameters:\n"
+                    "- ^lm_head.weight$\n- model.layers.3.mlp\n- input_layernorm\n",
+                    "no parameter begins with: input_layernorm"),
+            kHead + 3 * kHalf);
+  EXPECT_EQ(trained("model: LLM-Research/Meta-Llama-3-8B\ntuner_type: full\n"
+                    "freeze_parameters: model.embed_tokens model.layers\n"
+                    "trainable_parameters: model.layers.31.mlp.up_proj\n",
+                    "a part of the model"),
+            kHead + 4096 + kHalf);
+}
+
+// What reads images is frozen by LLaMA-Factory, and has no adapters: rank 8 at the 28 layers of
+// Qwen2-VL's text, 3,584 wide with 4 of 28 heads for keys, 18,944 inside.
+TEST_F(HuggingFace, AdaptersNextToImages) {
+  const std::string text =
+      "model_name_or_path: Qwen/Qwen2-VL-7B-Instruct\nstage: sft\ntemplate: qwen2_vl\n"
+      "finetuning_type: lora\nlora_target: all\nbf16: true\ncutoff_len: 2048\n"
+      "per_device_train_batch_size: 2\n";
+  const Begun begun = init_scenario({.model = write("vl.yaml", text), .node = "dgx-h100"});
+  std::int64_t trained = 0;
+  for (const Tensor& tensor : test::scenario_in(begun.scenario).workload.tensors) {
+    trained += tensor.frozen ? 0 : tensor.elements;
+  }
+  constexpr std::int64_t kWide = 3584, kKeys = 512, kInner = 18944;
+  EXPECT_EQ(trained, 28 * 8 * (2 * (kWide + kWide) + 2 * (kWide + kKeys) + 3 * (kWide + kInner)));
+  EXPECT_TRUE(contains(test::input_error([&] {
+                         init_scenario({.model = write("v.yaml", text + "freeze_vision_tower: "
+                                                                        "false\n"),
+                                        .node = "dgx-h100"});
+                       }),
+                       "that also reads images"));
+}
+
+// A model in four bits is trained by adapters, whatever its script calls them.
+TEST_F(HuggingFace, QuantisedModelsHaveAdapters) {
+  const Settings job = read("a.yaml",
+                            "model_name_or_path: Qwen/Qwen3-4B-Instruct-2507\nload_in_4bit: true\n"
+                            "lora_rank: 4\nper_device_train_batch_size: 2\nbf16: true\n");
+  EXPECT_EQ(job.adapters["rank"], 4);
+  EXPECT_EQ(job.adapters["bits"], 4);
+  EXPECT_TRUE(contains(refusal("b.yaml", "model_name_or_path: a\nload_in_8bit: true\nbf16: true\n"),
+                       "load_in_4bit: trains a quantised model"));
+}
+
+// Trainers that load a model in half precision sum its gradients so, but for FSDP.
+TEST_F(HuggingFace, ModelsInHalfPrecision) {
+  const std::string text =
+      "model_name_or_path: Qwen/Qwen2.5-7B\nper_device_train_batch_size: 1\nbf16: true\n";
+  EXPECT_TRUE(read("a.yaml", text).autocast);
+  EXPECT_FALSE(read("b.yaml", text + "torch_dtype: bfloat16\n").autocast);
+  EXPECT_TRUE(read("c.yaml", text + "torch_dtype: float32\n").autocast);
+  EXPECT_TRUE(read("d.yaml", text + "torch_dtype: bfloat16\nfsdp: full_shard\n").autocast);
+  EXPECT_FALSE(
+      read("e.yaml", "base_model: Qwen/Qwen2.5-7B\nmicro_batch_size: 1\nbf16: true\n").autocast);
 }
 
 // The same under sharded parameters: the units that peft's policy asks for, and a rank's weights.
