@@ -498,6 +498,11 @@ Json strategies_of(const std::optional<Settings>& settings, const Json& workload
 // Returns the elements of a token inside the model; 0: not known.
 std::int64_t hidden_of(const Json& workload) {
   const Json operators = workload.value("operators", Json::object());
+  for (const Json& tensor : workload.value("tensors", Json::array())) {
+    const bool words = tensor.value("name", "").find("embed_tokens") != std::string::npos;
+    const Json& shape = tensor["shape"];
+    if (words && shape.size() == 2) return shape[1].get<std::int64_t>();
+  }
   if (operators.contains("shape")) return operators["shape"].value("hidden", std::int64_t{0});
   const operators::Architecture* row =
       operators::find_architecture(operators.value("architecture", ""));
@@ -846,6 +851,7 @@ Json adapted(const Json& workload, Settings& settings, const InitOptions& option
                                   .bits = said.at("bits").get<int>(),
                                   .begins = words("begins"),
                                   .frozen = words("frozen"),
+                                  .usual = said.value("usual", false),
                                   .text_alone = said.value("text_alone", false)};
   const bool full = dtype == "tf32" || said.value("kept_full", false);
   const std::string kept = full ? "fp32" : dtype == "fp8" ? "bf16" : dtype;

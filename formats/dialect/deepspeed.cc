@@ -141,7 +141,10 @@ void read_layout(Reader& config, const Workload& workload) {
   if (parallel.pipeline > 1) {
     config.find("pipeline");
   } else {
-    refuse_unmodelled(config, {{"pipeline", "a pipeline's stages by its script"}});
+    refuse_unmodelled(config,
+                      {{"pipeline",
+                        "a pipeline whose stages only its script says (parallel.pipeline, or "
+                        "--pp N of init, says them)"}});
   }
 }
 

@@ -247,7 +247,12 @@ Json parse_yaml(const std::string& name, const std::string& text) {
   } catch (const YAML::DeepRecursion& error) {
     converted.fail(error.mark.line + 1, "too many levels");
   } catch (const YAML::Exception& error) {
-    converted.fail(error.mark.line + 1, error.msg);
+    const std::size_t open = text.find("{{"), close = text.find("}}", open);
+    if (open == text.npos || close == text.npos) converted.fail(error.mark.line + 1, error.msg);
+    const std::string place = text.substr(open, close + 2 - open);
+    const auto line =
+        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(open), '\n');
+    converted.fail(line, "a template: fill in " + shorten_text(visible(place), 60) + " first");
   }
 }
 

@@ -159,6 +159,8 @@ void take_adapters(const Json& all, const std::string& file, Settings& settings)
         {"trained",
          words_in(first_of(all, {"lora_modules_to_save", "modules_to_save", "additional_target"}))},
         {"bits", bits}};
+    const Json own = first_of(all, {"lora_target_modules", "lora_target", "target_modules"});
+    if (own.is_null() && !settings.adapters["targets"].empty()) settings.adapters["usual"] = true;
     // LLaMA-Factory and ms-swift freeze what reads images unless they are told otherwise.
     const bool sees = (factory && !arguments.on("freeze_vision_tower", true)) ||
                       (swift && !arguments.on("freeze_vit", true));

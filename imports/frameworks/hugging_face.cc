@@ -692,7 +692,8 @@ bool is_trainer(const Json& json) {
                                                    "warmup_ratio"}) >= 2;
 }
 
-Json launch_settings(const Json& flags, const std::string& file) {
+Json launch_settings(const Json& flags, const std::string& file,
+                     std::vector<std::string>& assumed) {
   Json all = Json::object();
   if (flags.value("config-file", Json()).is_object()) {
     all = flags["config-file"];  // captured
@@ -703,12 +704,22 @@ Json launch_settings(const Json& flags, const std::string& file) {
     std::error_code error;
     fs::path place = name;
     if (!fs::is_regular_file(place, error)) place = fs::path(file).parent_path() / place.filename();
-    if (!fs::is_regular_file(place, error)) {
+    const bool here = fs::is_regular_file(place, error);
+    const std::optional<int> stage = stage_in(fs::path(name).filename().string());
+    if (!here && !stage) {
       fail(file, "config_file",
            "names '" + shorten_text(visible(name), 120) +
                "', which is neither here nor next to the script: run init where it is");
     }
-    all = parse_yaml(place.string(), read_text_file(place.string(), "settings of accelerate"));
+    if (!here) {
+      all = {{"distributed_type", "DEEPSPEED"}, {"deepspeed_config", {{"zero_stage", *stage}}}};
+      assumed.push_back("ZeRO stage " + std::to_string(*stage) + " by the name '" +
+                        shorten_text(visible(name), 80) +
+                        "' of accelerate's file, which is not here: put it next to the script to "
+                        "have it read");
+    }
+    if (here)
+      all = parse_yaml(place.string(), read_text_file(place.string(), "settings of accelerate"));
   }
   const Json named = with_underscores(flags);
   constexpr std::array kCounts{"num_processes", "num_machines", "machine_rank"};

@@ -186,7 +186,17 @@ bool recomputes(const Json& value) {
   if (value.is_array()) {
     return std::ranges::any_of(value, [](const Json& one) { return recomputes(one); });
   }
-  return value == true || (value.is_number() && value > 0);
+  const bool chosen = value.is_object() && !value.empty();
+  return value == true || chosen || (value.is_number() && value > 0);
+}
+
+// Returns the layers in a list of stages, or of stages and chunks.
+std::int64_t layers_in(const Json& value) {
+  if (value.is_number_integer()) return std::clamp<std::int64_t>(value, 0, kMaxRanks);
+  std::int64_t layers = 0;
+  if (!value.is_array() || value.size() > static_cast<std::size_t>(kMaxRanks)) return layers;
+  for (const Json& one : value) layers = std::min(layers + layers_in(one), kMaxRanks);
+  return layers;
 }
 
 // Returns the first of a model's keys that is given: MindFormers has names of its own, and those of
@@ -349,6 +359,13 @@ Settings of_mindformers(const Json& yaml, const std::string& file) {
   const bool all_again = recomputes(recompute.value("recompute", Json()));
   if (all_again || recomputes(recompute.value("select_recompute", Json()))) {
     settings.workload["activation_checkpointing"] = all_again ? "full" : "selective";
+  }
+  const std::int64_t layers = first_size(Keys{sizes, file}, {"num_layers", "num_hidden_layers"}, 0);
+  const std::int64_t again = layers_in(recompute.value("recompute", Json()));
+  if (again > 0 && again < layers) {
+    settings.assumed.push_back(
+        "all layers are computed again, where recompute_config does so with " +
+        std::to_string(again) + " of " + std::to_string(layers));
   }
   settings.strategy = mindspore_strategy(section_of(all, "parallel"), file);
   settings.assumed.emplace_back(

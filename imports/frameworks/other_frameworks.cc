@@ -125,6 +125,10 @@ std::string other_program(const TrainingCommand& training) {
            "MODEL "
            "--fsdp --batch N)";
   }
+  if (has_any(flags, {"train.data-parallel-mode", "train.ulysses-parallel-size"})) {
+    return "a launch of VeOmni's, whose YAML and flags are not read: it trains by FSDP2 or DDP "
+           "(syncline init MODEL --fsdp --batch N --sequence N)";
+  }
   if (training.script.starts_with("megatron_") && !training.overrides.empty()) {
     return "a launch of NeMo's " + training.script +
            ", which changes keys of a YAML that is not here: give init that YAML, its values "

@@ -125,6 +125,11 @@ Settings of_yaml(const Json& yaml, const std::string& more, const std::string& n
   if (const std::string other = frameworks::other_framework(yaml); !other.empty()) {
     refuse_other(name, other);
   }
+  const bool zero = yaml.is_object() && yaml.contains("zero_optimization");
+  if (zero && !frameworks::has_any(yaml, {"per_device_train_batch_size", "model_name_or_path"})) {
+    expect_no_flags(more, name);
+    return frameworks::of_deepspeed(yaml, name);
+  }
   if (frameworks::is_accelerate(yaml) || frameworks::is_trainer(yaml)) {
     return of_hugging_face(yaml, more, name);
   }
@@ -217,10 +222,12 @@ Settings of_launch(const frameworks::TrainingCommand& training, const std::strin
     const bool sharding = key.starts_with("fsdp_") && arguments.contains("fsdp");
     if (sharding && !arguments.contains(key)) arguments[key] = value;
   }
+  std::vector<std::string> guessed;
   const Json launch = training.program == "accelerate"
-                          ? frameworks::launch_settings(training.launch, name)
+                          ? frameworks::launch_settings(training.launch, name, guessed)
                           : Json::object();
   Settings settings = frameworks::of_hugging_face(arguments, launch, name);
+  settings.assumed.insert(settings.assumed.begin(), guessed.begin(), guessed.end());
   settings.assumed.insert(settings.assumed.begin(), training.said.begin(), training.said.end());
   return settings;
 }
@@ -253,7 +260,10 @@ Settings of_horovodrun(const frameworks::TrainingCommand& training) {
   settings.framework = "Horovod";
   settings.autocast = true;  // if the device has a half precision; none is given
   settings.strategy = {{"dialect", "horovod"}, {"config", std::move(config)}};
-  const Json batch = training.flags.value("batch-size", Json());
+  Json batch;
+  for (const char* key : {"per-device-train-batch-size", "train-batch-size", "batch-size"}) {
+    if (training.flags.contains(key)) batch = training.flags[key];
+  }
   if (batch.is_number_integer() && batch >= 1 && batch <= frameworks::kMaxSamples) {
     settings.workload["batch"] = batch;
   }
@@ -390,10 +400,12 @@ Settings of_capture(const Json& json, const std::string& more, const std::string
   if (settings) return *std::move(settings);
   const std::string what =
       training.program + (training.script.empty() ? "" : " ") + training.script;
-  refuse_other(name, "of the launch '" + what +
-                         "' no flags or files are known, so its script decides: `syncline record` "
-                         "observes it, or give the model and its settings' own file (syncline init "
-                         "MODEL SETTINGS ...)");
+  refuse_other(name,
+               "of the launch '" + what +
+                   "' no flags or files are known, so its script decides: `syncline record` "
+                   "observes it, or give the model and its settings' own file (syncline init "
+                   "MODEL SETTINGS ...), or say the job by options (syncline init MODEL --zero "
+                   "2, --fsdp or --tp N, --batch N, --sequence N)");
 }
 
 }  // namespace
@@ -544,6 +556,12 @@ Settings of_deepspeed(const Json& json, const std::string& file) {
   if (sequence > 1) {
     parallel["context"] = sequence;
     parallel["context_exchange"] = "all_to_all";
+  }
+  if (const Json stages = frameworks::section_of(json, "pipeline").value("stages", Json());
+      stages.is_number_integer() && stages > 1 && stages <= kMaxRanks) {
+    parallel["pipeline"] = stages;
+    settings.assumed.push_back("layers in " + stages.dump() +
+                               " equal stages, as pipeline.stages says: the script cuts the model");
   }
   if (!parallel.empty()) settings.workload["parallel"] = std::move(parallel);
   const std::int64_t micro = size_of(reader, "train_micro_batch_size_per_gpu", kMaxSamples);

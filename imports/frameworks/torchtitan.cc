@@ -373,6 +373,11 @@ Settings of_torchtitan(const Json& json, const std::string& file) {
   read_batches(toml, pipelined, settings);
   read_recomputation(toml, settings);
   settings.strategy = strategy_of(toml, parallel, settings.assumed);
+  // A key of files up to 0.1.
+  if (toml.on({{"float8", "enable_float8_linear"}})) {
+    settings.assumed.emplace_back(
+        "products in bf16, where float8.enable_float8_linear has them in fp8 (--dtype fp8)");
+  }
   name_unread(json, toml, settings.assumed);
   return settings;
 }

@@ -204,6 +204,12 @@ void take_composer_model(const Json& model, Settings& settings, const std::strin
   const Keys keys{model, file};
   const std::string name =
       keys.word("pretrained_model_name_or_path", keys.word("pretrained_model_name"));
+  if (has_value(model, "model_config")) {
+    settings.no_model = "model.model_config, the sizes of '" +
+                        shorten_text(visible(keys.word("name")), 40) +
+                        "', is not read (its config.json is, and a model's name)";
+    return;
+  }
   if (!name.empty()) return take_model_named(name, settings);
   if (!has_value(model, "d_model") || !has_value(model, "n_layers") || !has_value(model, "n_heads"))
     return;

@@ -70,6 +70,28 @@ bool is_in(const std::vector<std::string>& words, const std::string& word) {
   return std::ranges::find(words, word) != words.end();
 }
 
+// Returns the name that a product has here: those of merged queries, keys and values, and of
+// layers of GPT-NeoX, Bloom and Falcon, are others there.
+std::string name_here(const std::string& word, const std::set<std::string>& products) {
+  constexpr std::pair<const char*, const char*> kOtherNames[] = {{"query_key_value", "qkv_proj"},
+                                                                 {"dense", "o_proj"},
+                                                                 {"dense_h_to_4h", "up_proj"},
+                                                                 {"dense_4h_to_h", "down_proj"},
+                                                                 {"q_proj", "qkv_proj"},
+                                                                 {"v_proj", "qkv_proj"},
+                                                                 {"q_proj", "c_attn"},
+                                                                 {"v_proj", "c_attn"},
+                                                                 {"q_proj", "query"},
+                                                                 {"v_proj", "value"},
+                                                                 {"q_proj", "q"},
+                                                                 {"v_proj", "v"}};
+  if (products.contains(word)) return word;
+  for (const auto& [theirs, here] : kOtherNames) {
+    if (word == theirs && products.contains(here)) return here;
+  }
+  return word;
+}
+
 // Throws InputError if a word names none of the model's modules.
 void expect_modules(const std::vector<std::string>& words, const std::set<std::string>& modules) {
   std::string all;
@@ -121,7 +143,12 @@ Json with_adapters(const Json& workload, const Adapters& adapters, const std::st
     std::string name = each.name.substr(0, each.name.rfind('.'));
     modules.insert(name.substr(name.rfind('.') + 1));
   }
-  expect_modules(adapters.targets, products);
+  std::vector<std::string> targets;
+  for (const std::string& word : adapters.targets) {
+    const bool usual = adapters.usual || !(word == "q_proj" || word == "v_proj");
+    targets.push_back(usual ? name_here(word, products) : word);
+  }
+  expect_modules(targets, products);
   expect_modules(adapters.trained, modules);
   add_unmatched(model, adapters.begins, unmatched);
   add_unmatched(model, adapters.frozen, unmatched);
@@ -134,8 +161,7 @@ Json with_adapters(const Json& workload, const Adapters& adapters, const std::st
     const std::string module = module_of(each);
     const std::string name = each.name.substr(0, each.name.rfind('.'));
     const bool head = module.find("head") != std::string::npos || module == "score";
-    const bool named =
-        adapters.targets.empty() ? !module.empty() && !head : is_in(adapters.targets, module);
+    const bool named = targets.empty() ? !module.empty() && !head : is_in(targets, module);
     const bool target = named && !sees && adapters.rank > 0;
     if (target && name.find("expert") != std::string::npos) {
       throw InputError("adapters: of experts (" + name +

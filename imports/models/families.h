@@ -119,6 +119,7 @@ struct Adapters {
   int bits = 0;                        // of the frozen products' weights; 0: not quantised
   std::vector<std::string> begins{};   // of trained parameters' names; "$" ends a whole name
   std::vector<std::string> frozen{};   // likewise of frozen ones: all others are trained
+  bool usual = false;                  // q_proj and v_proj are peft's default, by any name
   bool text_alone = false;             // what reads images is frozen, without adapters
 };
 // Returns the workload of these adapters of a model's workload: their gradients, next to frozen

@@ -34,7 +34,8 @@ SYNCLINE_FUZZ_TARGET(settings, bytes) {
   attempt([&] {
     const auto lines = frameworks::read_shell_lines(text);
     const auto training = frameworks::training_command(frameworks::launches_in_lines(lines), 0);
-    (void)frameworks::launch_settings(training.launch, "x");
+    std::vector<std::string> guessed;
+    (void)frameworks::launch_settings(training.launch, "x", guessed);
     (void)frameworks::of_megatron(training.flags, "x", training.script);
   });
   attempt([&] {

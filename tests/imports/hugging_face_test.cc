@@ -212,6 +212,12 @@ TEST_F(HuggingFace, LaunchesOfAccelerate) {
   EXPECT_EQ(script.strategy["config"]["units"], "layers");
   EXPECT_EQ(script.workload["batch"], 3);
   EXPECT_EQ(script.micro_batches, 4);
+  const Settings guessed = read_settings(
+                               "accelerate launch --config_file conf/zero2.yaml a.py --bf16 "
+                               "--per_device_train_batch_size 1")
+                               .value();
+  EXPECT_EQ(guessed.strategy["config"]["zero_optimization"]["stage"], 2);
+  EXPECT_TRUE(test::any_contains(guessed.assumed, "of accelerate's file, which is not here"));
   // The same by hand: two files, and flags that win.
   const Settings both = read("again.yaml", "compute_environment: X\ndistributed_type: MULTI_GPU\n",
                              path("sft.yaml") + " --per_device_train_batch_size 5");
@@ -406,6 +412,45 @@ TEST_F(HuggingFace, SaysWhatIsNotModelled) {
   }
   EXPECT_TRUE(contains(refusal("tpu.yaml", "compute_environment: X\ndistributed_type: XLA\n"),
                        "XLA is not modelled"));
+}
+
+// DeepSpeed's own file as YAML, and stages that it names; sizes by a model's table of words.
+TEST_F(HuggingFace, DeepSpeedInYaml) {
+  const Settings job = read("z.yaml",
+                            "zero_optimization: {stage: 2, overlap_comm: true}\n"
+                            "bf16: {enabled: true}\ngradient_accumulation_steps: 4\n"
+                            "train_micro_batch_size_per_gpu: 2\n");
+  EXPECT_EQ(job.framework, "DeepSpeed");
+  EXPECT_EQ(job.micro_batches, 4);
+  EXPECT_EQ(job.workload["operators"]["dtype"], "bf16");
+  const Settings staged = read("p.json",
+                               R"({"train_micro_batch_size_per_gpu": 32, "pipeline": {"stages": 2},
+                                   "zero_optimization": {"stage": 1}})");
+  EXPECT_EQ(staged.workload["parallel"]["pipeline"], 2);
+  EXPECT_TRUE(test::any_contains(staged.assumed, "the script cuts the model"));
+  const std::string vl = write(
+      "v.yaml",
+      "model_name_or_path: Qwen/Qwen2-VL-2B-Instruct\nper_device_train_batch_size: 1\nbf16: true\n"
+      "deepspeed: zero3\n");
+  EXPECT_TRUE(test::any_contains(init_scenario({.model = vl, .node = "dgx-h100"}).assumed,
+                                 "by the hidden size 1536: reduce_bucket_size 2359296"));
+}
+
+// What a script of its own says in its own words is named.
+TEST_F(HuggingFace, ScriptsOwnWords) {
+  const Settings own =
+      read_settings("torchrun train.py --per_device_train_batch_size 1 --bf16 --use_deepspeed")
+          .value();
+  EXPECT_TRUE(
+      test::any_contains(own.assumed, "summed by DDP, though the script has use_deepspeed"));
+  EXPECT_EQ(
+      read_settings("horovodrun -np 8 python main.py --train_batch_size 96")->workload["batch"],
+      96);
+  const auto refused = [](const char* launch) {
+    return test::input_error([&] { static_cast<void>(read_settings(launch)); });
+  };
+  EXPECT_TRUE(contains(
+      refused("torchrun tasks/train_torch.py a.yaml --train.data_parallel_mode ddp"), "VeOmni"));
 }
 
 // Other scripts' names of a model, and FSDP's variables.
@@ -618,6 +663,27 @@ TEST_F(HuggingFace, AdaptersNextToImages) {
                                         .node = "dgx-h100"});
                        }),
                        "that also reads images"));
+}
+
+// peft's usual targets, and makers' names, at products that have another name here: pythia-70m has
+// 6 layers, 512 wide, with merged queries, keys and values.
+TEST_F(HuggingFace, AdaptersAtMergedProducts) {
+  const std::string text =
+      "model_name_or_path: EleutherAI/pythia-70m\nuse_peft: true\nlora_r: 16\nbf16: true\n"
+      "per_device_train_batch_size: 2\n";
+  const auto trained = [&](const std::string& lines) {
+    const Begun begun = init_scenario({.model = write("p.yaml", text + lines), .node = "dgx-h100"});
+    std::int64_t elements = 0;
+    for (const Tensor& tensor : test::scenario_in(begun.scenario).workload.tensors) {
+      elements += tensor.frozen ? 0 : tensor.elements;
+    }
+    return elements;
+  };
+  EXPECT_EQ(trained(""), 6 * 16 * (512 + 3 * 512));
+  EXPECT_EQ(trained("lora_target_modules: [query_key_value, dense]\n"),
+            6 * 16 * (512 + 3 * 512 + 512 + 512));
+  EXPECT_TRUE(contains(test::input_error([&] { trained("lora_target_modules: [q_proj]\n"); }),
+                       "'q_proj' is none of the model's modules"));
 }
 
 // A model in four bits is trained by adapters, whatever its script calls them.

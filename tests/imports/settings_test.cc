@@ -685,6 +685,13 @@ TEST(LayoutTrainers, MindFormersYaml) {
   EXPECT_EQ(sorted(job.strategy), parsed(R"({"dialect": "mindspore", "config":
       {"parallel_mode": "semi_auto_parallel", "enable_parallel_optimizer": true,
        "parallel_optimizer_config": {"parallel_optimizer_threshold": 64}}})"));
+  EXPECT_TRUE(test::any_contains(job.assumed,
+                                 "computed again, where recompute_config does so with "
+                                 "6 of 12"));
+  std::string chosen = kMindFormers;
+  chosen.replace(chosen.find("recompute: [3, 3], select_recompute: false"), 42,
+                 "recompute: false, select_recompute: {mul: [2, 2]}");
+  EXPECT_EQ(of_file("a.yaml", chosen).workload["activation_checkpointing"], "selective");
   std::string flat = kMindFormers;
   flat.replace(flat.find("pipeline_stage: 2"), 17, "pipeline_stage: 1");
   EXPECT_EQ(of_file("a.yaml", flat).micro_batches, 3);

@@ -367,6 +367,17 @@ TEST_F(Trainers, ComposersFsdp) {
   EXPECT_EQ(in_any_order(read(inside).workload), in_any_order(job.workload));
 }
 
+// A model by its own sizes is none by the name next to them, as of a tokenizer.
+TEST_F(Trainers, ComposersOwnModel) {
+  const Settings job = read(
+      "max_duration: 1ba\nglobal_train_batch_size: 64\ndevice_train_microbatch_size: 8\n"
+      "max_seq_len: 512\nmodel: {name: flex_bert, pretrained_model_name: bert-base-uncased,\n"
+      "  model_config: {num_hidden_layers: 22}}\n");
+  EXPECT_TRUE(contains(job.no_model, "model.model_config"));
+  EXPECT_TRUE(job.model.empty());
+  EXPECT_FALSE(job.workload["operators"].contains("architecture"));
+}
+
 TEST_F(Trainers, ReferencesAreFollowed) {
   EXPECT_EQ(frameworks::with_references(Json::parse(
                 R"({"a": 1, "b": {"c": "${a}", "d": "${.c}", "e": "${b.d}", "f": {"g": "${..c}"}},

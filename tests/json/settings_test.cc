@@ -92,6 +92,8 @@ a = 2
 TEST(Settings, MistakesAreNamedByTheirLine) {
   EXPECT_EQ(refusal(parse_yaml, "a: 1\na: 2"), "x: line 2: the key 'a' stands twice");
   EXPECT_EQ(refusal(parse_yaml, "a: 1\n  b: 2"), "x: line 2: illegal map value");
+  EXPECT_EQ(refusal(parse_yaml, "a: 1\nb: {{place}}/x\nc: {{other}}/y"),
+            "x: line 2: a template: fill in {{place}} first");
   EXPECT_EQ(refusal(parse_yaml, "a: llama: 3"), "x: line 1: illegal map value");
   EXPECT_EQ(refusal(parse_yaml, "a: [1, 2"), "x: line 1: end of sequence flow not found");
   EXPECT_EQ(refusal(parse_yaml, "a: [1 2]]"), "x: line 1: illegal flow end");
