@@ -434,9 +434,16 @@ void choose_micro_batches(Json& workload, const InitOptions& options,
     if (global % (batch * replicas) != 0) {
       throw InputError("a step of " + std::to_string(global) + " samples is no multiple of " +
                        std::to_string(batch) + " per micro-batch x " + std::to_string(replicas) +
-                       " that take samples of their own, of " + std::to_string(ranks) + " ranks");
+                       " that take samples of their own, of " + std::to_string(ranks) +
+                       " ranks (--nodes, --batch)");
     }
     count = global / (batch * replicas);
+    const std::int64_t named = settings->micro_batches;
+    if (named > 0 && named != count) {
+      assumed.push_back(std::to_string(count) + " passes a step in place of the " +
+                        std::to_string(named) + " of the settings, for all ranks take its " +
+                        std::to_string(global) + " samples together");
+    }
   } else if (stages > 1 && !(settings && settings->micro_batches > 0)) {
     constexpr std::int64_t kEachStage = 4, kMax = 1024;
     count = std::min(kEachStage * stages, kMax);
@@ -614,6 +621,11 @@ std::optional<Settings> settings_of(const InitOptions& given) {
   if (given.tensors && given.settings.empty()) return std::nullopt;
   const std::string& text = given.settings.empty() ? given.model : given.settings;
   std::optional<Settings> settings = read_settings(text, given.flags, given.launch);
+  std::error_code error;
+  const bool path = text.find('/') != std::string::npos || text.find('.') != std::string::npos;
+  if (!settings && !given.settings.empty() && path && !std::filesystem::exists(text, error)) {
+    throw InputError(text + ": no such file of settings");
+  }
   if (!settings && (!given.settings.empty() || !given.flags.empty())) {
     throw InputError(text +
                      ": no settings that are known: Megatron's flags or YAML, Megatron-Bridge's "

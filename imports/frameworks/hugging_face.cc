@@ -599,9 +599,9 @@ bool is_other_machine(const std::string& type) {
   return type.find("TPU") != type.npos || type.find("XLA") != type.npos || type == "TP";
 }
 
-// Says if DistributedDataParallel gets a model whose parameters, and so its gradients, are in half
-// precision: TRL's, axolotl's and ms-swift's trainers load it so. For FSDP accelerate makes them
-// fp32; LLaMA-Factory always does, but for adapters' frozen model.
+// Says if DistributedDataParallel gets parameters, and so gradients, in half precision: TRL's,
+// axolotl's and ms-swift's trainers load them so. For FSDP accelerate makes them fp32, as
+// LLaMA-Factory always does.
 bool loads_half(const Keys& arguments, const Settings& settings) {
   const Json& all = arguments.all;
   const std::string dialect = settings.strategy.value("dialect", "");

@@ -209,6 +209,21 @@ std::int64_t first_size(const Keys& model, std::initializer_list<const char*> na
   return otherwise;
 }
 
+// Reads the layers that MindFormers computes again.
+void read_recomputation(const Json& recompute, const Keys& model, Settings& settings) {
+  const bool all_again = recomputes(recompute.value("recompute", Json()));
+  if (all_again || recomputes(recompute.value("select_recompute", Json()))) {
+    settings.workload["activation_checkpointing"] = all_again ? "full" : "selective";
+  }
+  const std::int64_t layers = first_size(model, {"num_layers", "num_hidden_layers"}, 0);
+  const std::int64_t again = layers_in(recompute.value("recompute", Json()));
+  if (again > 0 && again < layers) {
+    settings.assumed.push_back(
+        "all layers are computed again, where recompute_config does so with " +
+        std::to_string(again) + " of " + std::to_string(layers));
+  }
+}
+
 // Returns the feed-forward width of LlamaConfig: two thirds of four times the hidden size, in
 // multiples, unless it is given.
 std::int64_t llama_inner(const Keys& model, std::int64_t hidden) {
@@ -356,17 +371,7 @@ Settings of_mindformers(const Json& yaml, const std::string& file) {
   if (length > 0) operators["sequence"] = length;
   take_mindformers_model(sizes, Keys{section_of(all, "trainer"), file}.word("model_name"), file,
                          settings);
-  const bool all_again = recomputes(recompute.value("recompute", Json()));
-  if (all_again || recomputes(recompute.value("select_recompute", Json()))) {
-    settings.workload["activation_checkpointing"] = all_again ? "full" : "selective";
-  }
-  const std::int64_t layers = first_size(Keys{sizes, file}, {"num_layers", "num_hidden_layers"}, 0);
-  const std::int64_t again = layers_in(recompute.value("recompute", Json()));
-  if (again > 0 && again < layers) {
-    settings.assumed.push_back(
-        "all layers are computed again, where recompute_config does so with " +
-        std::to_string(again) + " of " + std::to_string(layers));
-  }
+  read_recomputation(recompute, Keys{sizes, file}, settings);
   settings.strategy = mindspore_strategy(section_of(all, "parallel"), file);
   settings.assumed.emplace_back(
       "the given GPUs and their library, where MindFormers trains on Ascend");

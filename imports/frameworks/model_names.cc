@@ -25,8 +25,11 @@ std::vector<std::string> names_of(const std::string& path) {
       version != name.npos && version + 2 < name.size() && std::isdigit(name[version + 2]) != 0;
   const std::string ending = versioned ? name.substr(version) : "";
   if (versioned) name.resize(version);
-  for (const char* end :
-       {"-2407", "-2507", "-hf", "-thinking", "-instruct", "-chat", "-base", "-it", "-uncased"}) {
+  // Of releases by their month or day.
+  const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+  const bool dated = digits > 0 && name[digits - 1] == '-' && name.size() - digits >= 4;
+  if (dated && !versioned) name.resize(digits - 1);
+  for (const char* end : {"-hf", "-thinking", "-instruct", "-chat", "-base", "-it", "-uncased"}) {
     if (!name.ends_with(end)) continue;
     name.resize(name.size() - std::string_view(end).size());
     if (versioned) names.push_back(models::plain_name(name + ending));

@@ -14,7 +14,7 @@ namespace {
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
-// Returns the modules whose switches are on.
+// Returns the modules that switches turn on.
 Json modules_on(const Keys& keys,
                 std::initializer_list<std::pair<const char*, std::vector<const char*>>> switches) {
   Json modules = Json::array();
@@ -77,8 +77,7 @@ void refuse_other_recipes(const Json& all, const std::string& file) {
        "modelled: `syncline record` observes the job");
 }
 
-// Returns torchtune's exchange: FSDP 2 in the parameters' own format, whose sums come with every
-// pass.
+// Returns torchtune's exchange: FSDP 2 in the parameters' own format, with sums in every pass.
 Json torchtunes_strategy(const Keys& keys) {
   Json config{{"version", 2},
               {"units", "layers"},
@@ -267,17 +266,10 @@ std::optional<Settings> of_verls_tuning(const TrainingCommand& training, const s
   return settings;
 }
 
-// Takes ms-swift's defaults where they are not Megatron's, and its own names.
-std::optional<Settings> of_megatron_swift(const TrainingCommand& training,
-                                          const std::string& file) {
-  if (training.program != "megatron") return std::nullopt;
-  const Json own = with_underscores(training.flags);
-  const Keys keys{own, file};
-  if (training.script == "rlhf" || has_value(own, "rlhf_type")) {
-    fail(file, "rlhf_type",
-         "trains by preferences or rewards, which takes a part of the step that is not modelled: "
-         "`syncline record` observes the job");
-  }
+namespace {
+
+// Returns Megatron's flags with ms-swift's defaults, and without the flags that are its own.
+Json flags_of_swift(const Json& given, const Keys& keys) {
   Json flags{{"micro-batch-size", 1},
              {"global-batch-size", 16},
              {"recompute-granularity", "selective"},
@@ -317,7 +309,7 @@ std::optional<Settings> of_megatron_swift(const TrainingCommand& training,
                                 "megatron_extra_kwargs",
                                 "use_hf",
                                 "streaming"};
-  for (const auto& [flag, value] : training.flags.items()) {
+  for (const auto& [flag, value] : given.items()) {
     std::string name = flag;
     std::ranges::replace(name, '-', '_');
     if (std::ranges::find(kOfSwift, name) != kOfSwift.end()) continue;
@@ -332,7 +324,23 @@ std::optional<Settings> of_megatron_swift(const TrainingCommand& training,
   if (const std::int64_t length = keys.size("max_length", 0); length > 0) {
     flags["seq-length"] = length;
   }
-  Settings settings = of_megatron(flags, file);
+  return flags;
+}
+
+}  // namespace
+
+// Takes ms-swift's defaults where they are not Megatron's, and its own names.
+std::optional<Settings> of_megatron_swift(const TrainingCommand& training,
+                                          const std::string& file) {
+  if (training.program != "megatron") return std::nullopt;
+  const Json own = with_underscores(training.flags);
+  const Keys keys{own, file};
+  if (training.script == "rlhf" || has_value(own, "rlhf_type")) {
+    fail(file, "rlhf_type",
+         "trains by preferences or rewards, which takes a part of the step that is not modelled: "
+         "`syncline record` observes the job");
+  }
+  Settings settings = of_megatron(flags_of_swift(training.flags, keys), file);
   settings.framework = "ms-swift's Megatron";
   std::string name = keys.word("model", keys.word("load"));
   if (name.ends_with("-mcore")) name.resize(name.size() - std::string_view("-mcore").size());

@@ -414,6 +414,22 @@ TEST_F(HuggingFace, SaysWhatIsNotModelled) {
                        "XLA is not modelled"));
 }
 
+// Samples of a step that other ranks take in other passes than the file says.
+TEST_F(HuggingFace, PassesFollowTheSamples) {
+  const std::string file =
+      write("ds.json", R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 2,
+                           "gradient_accumulation_steps": 8, "bf16": {"enabled": true},
+                           "zero_optimization": {"stage": 3}})");
+  InitOptions options{.model = "llama3.2_1b", .node = "dgx-h100"};
+  options.settings = file;
+  const Begun begun = init_scenario(options);
+  EXPECT_EQ(begun.scenario["workload"]["micro_batches"], 2);
+  EXPECT_TRUE(test::any_contains(begun.assumed, "2 passes a step in place of the 8"));
+  options.settings = path("none.json");
+  EXPECT_TRUE(contains(test::input_error([&] { init_scenario(options); }),
+                       "none.json: no such file of settings"));
+}
+
 // DeepSpeed's own file as YAML, and stages that it names; sizes by a model's table of words.
 TEST_F(HuggingFace, DeepSpeedInYaml) {
   const Settings job = read("z.yaml",
@@ -474,6 +490,7 @@ TEST_F(HuggingFace, ModelsByTheirNames) {
                                   {"TinyLlama/TinyLlama-1.1B-Chat-v1.0", "tinyllama_1.1b"},
                                   {"mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral_8x7b"},
                                   {"meta-llama/Llama-3.3-70B-Instruct", "llama3_70b"},
+                                  {"Qwen3-0.6B-250424", "qwen3_0.6b"},
                                   {"Qwen/Qwen2.5-7B-Instruct", "qwen2_7b"}}) {
     const Settings job =
         read("a.yaml",

@@ -600,7 +600,7 @@ TEST(Init, WrongProductsNameTheNumbers) {
        "a step of 16 samples is no multiple of 3 per micro-batch x 4"},
       {"--tensor-model-parallel-size 3 --micro-batch-size 1 --global-batch-size 32",
        "is 3 ranks, which do not divide the cluster's 8"},
-      {"nowhere.sh", "nowhere.sh: no settings that are known"}};
+      {"nowhere.sh", "nowhere.sh: no such file of settings"}};
   for (const auto& [own, words] : settings) {
     const InitOptions options{.model = "llama3_8b", .node = "dgx-h100", .settings = own};
     EXPECT_TRUE(contains(refusal_of(options), words)) << words;
