@@ -338,7 +338,7 @@ const ModelType* shaped_type(std::string_view name) {
 }
 
 const Family* listed_type(std::string_view name) {
-  for (const auto* rows : {&decoders(), &encoders(), &towers()}) {
+  for (const auto* rows : {&decoders(), &encoders(), &towers(), &pyramids()}) {
     const auto row = std::ranges::find(*rows, name, &Family::type);
     if (row != rows->end()) return &*row;
   }
@@ -367,7 +367,7 @@ std::string type_of_class(std::string name) {
   for (const ModelType& type : kTypes) {
     if (plain_name(type.name) == name) return std::string(type.name);
   }
-  for (const auto* rows : {&decoders(), &encoders(), &towers()}) {
+  for (const auto* rows : {&decoders(), &encoders(), &towers(), &pyramids()}) {
     for (const Family& family : *rows) {
       if (plain_name(family.type) == name) return std::string(family.type);
     }
@@ -378,7 +378,7 @@ std::string type_of_class(std::string name) {
 [[noreturn]] void fail_unknown(Reader& reader, const std::string& name) {
   std::set<std::string> known;  // some are in both tables
   for (const ModelType& type : kTypes) known.emplace(type.name);
-  for (const auto* rows : {&decoders(), &encoders(), &towers()}) {
+  for (const auto* rows : {&decoders(), &encoders(), &towers(), &pyramids()}) {
     for (const Family& family : *rows) known.emplace(family.type);
   }
   const std::vector<std::string> names(known.begin(), known.end());
@@ -437,6 +437,9 @@ constexpr Ending kEndings[] = {
     {"ForSequenceClassification", End::kClasses},
     {"ForImageClassification", End::kClasses},
     {"ForImageClassificationWithTeacher", End::kTaught},
+    {"ForVideoClassification", End::kClasses},
+    {"ForSemanticSegmentation", End::kPixels},
+    {"ForObjectDetection", End::kBoxes},
     {"ForAudioClassification", End::kSounds},
     {"ForTokenClassification", End::kEachToken},
     {"ForQuestionAnswering", End::kSpans},
@@ -452,6 +455,8 @@ constexpr Ending kEndings[] = {
     {"LMHeadModel", End::kCausal},
     {"EncoderDecoderModel", End::kNone},
     {"EncoderModel", End::kEncoder},
+    {"QuestionEncoder", End::kEncoder},
+    {"ContextEncoder", End::kEncoder},
     {"Model", End::kNone},
 };
 
@@ -586,10 +591,12 @@ Json tensors_in(Reader& reader, const std::string& type, std::vector<std::string
   say_parts(reader, warnings);
   const std::string dtype = dtype_in(reader);
   for (Parameter& parameter : laid.all) parameter.dtype = dtype;
-  warnings.push_back("FLOPs of the weights' products with " + std::to_string(kTokens) +
-                     " tokens a sample in every part, without attention's own products, and no "
-                     "activations in memory: " +
-                     type + " is known by its parameters");
+  const std::string tokens = is_one_of(pyramids(), type)
+                                 ? "each stage's positions of an image"
+                                 : std::to_string(kTokens) + " tokens a sample in every part";
+  warnings.push_back("FLOPs of the weights' products with " + tokens +
+                     ", without attention's own products, and no activations in memory: " + type +
+                     " is known by its parameters");
   return tensors_of(laid.all, true);
 }
 

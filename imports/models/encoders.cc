@@ -97,6 +97,80 @@ void lay_bert(Reader& reader, Laid& laid, bool ahead) {
 void bert(Reader& reader, Laid& laid) { lay_bert(reader, laid, false); }
 void megatron_bert(Reader& reader, Laid& laid) { lay_bert(reader, laid, true); }
 
+// Lays BERT with tables of a page's coordinates, and with its pooler under any head.
+void layoutlm(Reader& reader, Laid& laid) {
+  const Sizes sizes = sizes_of(reader);
+  lay_tables(reader, laid, sizes.hidden, true);
+  const std::int64_t rows = width_or(reader, "max_2d_position_embeddings", 1024);
+  for (const char* part : {"x", "y", "h", "w"}) {
+    laid.table("embeddings." + std::string(part) + "_position_embeddings", rows, sizes.hidden);
+  }
+  lay_layers(laid, sizes);
+  laid.linear("pooler", sizes.hidden, sizes.hidden, true);
+  lay_word_head(reader, laid, sizes.hidden, sizes.hidden);
+  if (!laid.ends_in({End::kNone})) lay_task_head(reader, laid, sizes.hidden, false);
+}
+
+// Lays BERT without a pooler.
+void plain_bert(Reader& reader, Laid& laid) {
+  const Sizes sizes = sizes_of(reader);
+  lay_tables(reader, laid, sizes.hidden, true);
+  lay_layers(laid, sizes);
+  const Json* columns = reader.find("projection_dim");
+  if (columns != nullptr && *columns != 0) reader.fail("projection_dim", "only 0 is known");
+  laid.ends_in({End::kNone, End::kEncoder});
+}
+
+// Lays RemBERT: narrow tables ahead, and a wide one of its own behind.
+void rembert(Reader& reader, Laid& laid) {
+  const Sizes sizes = sizes_of(reader);
+  const std::int64_t columns = width(reader, "input_embedding_size");
+  const std::int64_t last = width(reader, "output_embedding_size");
+  lay_tables(reader, laid, columns, true);
+  laid.linear("encoder.embedding_hidden_mapping_in", columns, sizes.hidden, true);
+  lay_layers(laid, sizes);
+  const bool words = laid.has_words();
+  if (laid.ends_in({End::kNone, End::kClasses, End::kChoices})) {
+    laid.linear("pooler", sizes.hidden, sizes.hidden, true);
+  }
+  if (!words) return lay_task_head(reader, laid, sizes.hidden, false);
+  laid.linear("head.dense", sizes.hidden, last, true);
+  laid.norm("head.LayerNorm", last, true);
+  laid.linear("head.decoder", last, width(reader, "vocab_size"), true);
+}
+
+// Lays XLNet, which looks at distances by a product and three biases of its own.
+void xlnet(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "d_model"), inner = width(reader, "d_inner");
+  const std::int64_t heads = size(reader, "n_head", operators::kMaxHeads), wide = hidden / heads;
+  const std::int64_t words = width(reader, "vocab_size");
+  laid.add("mask_emb", {1, 1, hidden});
+  laid.table("word_embedding", words, hidden);
+  for (std::int64_t i = 0, count = layers(reader, "n_layer"); i < count; ++i) {
+    const std::string at = "layer." + std::to_string(i) + ".";
+    for (const char* part : {"q", "k", "v", "o", "r"}) {
+      laid.add(at + "rel_attn." + part, {hidden, heads, wide}, 1);
+    }
+    for (const char* part : {"r_r_bias", "r_s_bias", "r_w_bias"}) {
+      laid.add(at + "rel_attn." + part, {heads, wide});
+    }
+    laid.add(at + "rel_attn.seg_embed", {2, heads, wide});
+    laid.norm(at + "rel_attn.layer_norm", hidden, true);
+    laid.norm(at + "ff.layer_norm", hidden, true);
+    laid.linear(at + "ff.layer_1", hidden, inner, true);
+    laid.linear(at + "ff.layer_2", inner, hidden, true);
+  }
+  if (laid.has_words()) {
+    if (!flag_or(reader, "tie_word_embeddings", true))
+      laid.add("lm_loss.weight", {words, hidden}, 1);
+    laid.add("lm_loss.bias", {words}, static_cast<double>(hidden));
+  }
+  if (laid.ends_in({End::kClasses})) laid.linear("summary", hidden, hidden, true);
+  if (laid.ends_in({End::kClasses, End::kEachToken})) {
+    laid.linear("classifier", hidden, classes_of(reader, 2), true);
+  }
+}
+
 // Lays the heads of RoBERTa; the pooler is there for the model alone.
 void lay_roberta_head(Reader& reader, Laid& laid, std::int64_t hidden) {
   if (laid.ends_in({End::kNone})) laid.linear("pooler.dense", hidden, hidden, true);
@@ -307,6 +381,7 @@ void lay_decoded_head(Reader& reader, Laid& laid, std::int64_t hidden, std::int6
 struct T5Stack {
   std::int64_t layers, heads;
   bool decodes, biased, gated;  // `biased`: each layer has a table of distances
+  bool global = false;          // the encoder also looks at sums of blocks
 };
 
 void lay_t5_stack(Reader& reader, Laid& laid, const T5Stack& stack) {
@@ -326,6 +401,11 @@ void lay_t5_stack(Reader& reader, Laid& laid, const T5Stack& stack) {
                    width_or(reader, "relative_attention_num_buckets", 32), stack.heads);
       }
       laid.linear(in + "o", wide, hidden, false);
+      if (!stack.global || stack.decodes) continue;
+      laid.norm(in + "global_input_layer_norm", hidden, false);
+      if (i > 0) continue;
+      laid.table(in + "global_relative_attention_bias",
+                 width_or(reader, "relative_attention_num_buckets", 32), stack.heads);
     }
     laid.norm(at + "layer_norm", hidden, false);
     laid.linear(at + "wi_0", hidden, inner, false);
@@ -342,6 +422,8 @@ void lay_t5(Reader& reader, Laid& laid, bool biased, bool tied) {
   if (has_value(reader, "feed_forward_proj")) {
     stack.gated = reader.text("feed_forward_proj").starts_with("gated");
   }
+  const char* kind = "encoder_attention_type";  // LongT5's
+  stack.global = has_value(reader, kind) && reader.text(kind) == "transient-global";
   laid.table("shared.embed_tokens", words, hidden);
   lay_t5_stack(reader, laid, stack);
   if (!laid.ends_in({End::kEncoder, End::kEachToken})) {
@@ -357,12 +439,12 @@ void t5(Reader& reader, Laid& laid) { lay_t5(reader, laid, false, true); }
 void mt5(Reader& reader, Laid& laid) { lay_t5(reader, laid, false, false); }
 void umt5(Reader& reader, Laid& laid) { lay_t5(reader, laid, true, true); }
 
-// An attention of BART's kin.
-void lay_crossing(Laid& laid, const std::string& at, std::int64_t hidden, bool key_bias) {
-  laid.linear(at + "k_proj", hidden, hidden, key_bias);
-  for (const char* part : {"v_proj", "q_proj", "out_proj"}) {
-    laid.linear(at + part, hidden, hidden, true);
-  }
+// An attention of BART's kin to something of a width.
+void lay_crossing(Laid& laid, const std::string& at, std::int64_t hidden, bool key_bias,
+                  std::int64_t seen) {
+  laid.linear(at + "k_proj", seen, hidden, key_bias);
+  laid.linear(at + "v_proj", seen, hidden, true);
+  for (const char* part : {"q_proj", "out_proj"}) laid.linear(at + part, hidden, hidden, true);
 }
 
 // BART's encoder, or its decoder; Whisper's keys have no bias.
@@ -373,10 +455,11 @@ void lay_bart_stack(Reader& reader, Laid& laid, bool decodes, bool key_bias) {
   const std::int64_t count = layers(reader, (name + "_layers").c_str());
   for (std::int64_t i = 0; i < count; ++i) {
     const std::string at = name + ".layers." + std::to_string(i) + ".";
-    lay_crossing(laid, at + "self_attn.", hidden, key_bias);
+    lay_crossing(laid, at + "self_attn.", hidden, key_bias, hidden);
     laid.norm(at + "self_attn_layer_norm", hidden, true);
     if (decodes) {
-      lay_crossing(laid, at + "encoder_attn.", hidden, key_bias);
+      lay_crossing(laid, at + "encoder_attn.", hidden, key_bias,
+                   width_or(reader, "cross_attention_hidden_size", hidden));
       laid.norm(at + "encoder_attn_layer_norm", hidden, true);
     }
     laid.linear(at + "fc1", hidden, inner, true);
@@ -401,6 +484,7 @@ constexpr BartKind kBarts[] = {
     {"marian", false, 0, false, false},
     {"blenderbot", true, 0, false, true},
     {"blenderbot-small", true, 0, true, false},
+    {"trocr", true, 2, true, false},
 };
 
 void lay_bart_half(Reader& reader, Laid& laid, const BartKind& kind, bool decodes) {
@@ -420,7 +504,8 @@ void lay_bart(Reader& reader, Laid& laid, const BartKind& kind) {
   const std::int64_t hidden = width(reader, "d_model"), words = width(reader, "vocab_size");
   expect_flag(reader, "share_encoder_decoder_embeddings", true);
   laid.table("shared.embed_tokens", words, hidden);
-  if (!laid.ends_in({End::kCausal})) lay_bart_half(reader, laid, kind, false);
+  const bool alone = laid.ends_in({End::kCausal}) || kind.type == "trocr";
+  if (!alone) lay_bart_half(reader, laid, kind, false);
   lay_bart_half(reader, laid, kind, true);
   laid.head("lm_head", words, hidden, flag_or(reader, "tie_word_embeddings", true));
   lay_decoded_head(reader, laid, hidden, usual_classes);
@@ -430,8 +515,10 @@ void bart(Reader& reader, Laid& laid) {
   lay_bart(reader, laid, kind);
 }
 
+}  // namespace
+
 // Two convolutions over the sound's spectrum; its positions are waves that nobody trains.
-void lay_whisper_encoder(Reader& reader, Laid& laid) {
+void lay_sound_encoder(Reader& reader, Laid& laid) {
   constexpr std::int64_t kKernel = 3;
   const std::int64_t hidden = width(reader, "d_model");
   laid.add("encoder.conv1.weight", {hidden, width(reader, "num_mel_bins"), kKernel}, 1);
@@ -442,9 +529,11 @@ void lay_whisper_encoder(Reader& reader, Laid& laid) {
   laid.norm("encoder.layer_norm", hidden, true);
 }
 
+namespace {
+
 void whisper(Reader& reader, Laid& laid) {
   const std::int64_t hidden = width(reader, "d_model"), words = width(reader, "vocab_size");
-  if (!laid.ends_in({End::kCausal})) lay_whisper_encoder(reader, laid);
+  if (!laid.ends_in({End::kCausal})) lay_sound_encoder(reader, laid);
   if (laid.ends_in({End::kSounds})) {
     constexpr std::int64_t kUsual = 256, kUsualClasses = 2;
     const std::int64_t between = width_or(reader, "classifier_proj_size", kUsual);
@@ -460,6 +549,31 @@ void whisper(Reader& reader, Laid& laid) {
   laid.head("proj_out", words, hidden, flag_or(reader, "tie_word_embeddings", true));
 }
 
+// Lays fairseq's translator of speech: gated convolutions, then the stacks of BART with a last
+// norm.
+void speech_to_text(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "d_model"), words = width(reader, "vocab_size");
+  const std::int64_t channels = width(reader, "conv_channels");
+  const Json& kernels = reader.array("conv_kernel_sizes");
+  std::int64_t ahead = width(reader, "input_feat_per_channel");
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    if (!kernels[i].is_number_integer() || kernels[i] < 1 || kernels[i] > 1024) {
+      reader.fail("conv_kernel_sizes", "expected a size for each convolution");
+    }
+    const std::int64_t out = i + 1 == kernels.size() ? 2 * hidden : channels;
+    const std::string at = "encoder.conv." + std::to_string(i);
+    laid.add(at + ".weight", {out, ahead, kernels[i].get<std::int64_t>()}, 1);
+    laid.add(at + ".bias", {out});
+    ahead = out / 2;
+  }
+  lay_bart_stack(reader, laid, false, true);
+  laid.norm("encoder.layer_norm", hidden, true);
+  laid.table("decoder.embed_tokens", words, hidden);
+  lay_bart_stack(reader, laid, true, true);
+  laid.norm("decoder.layer_norm", hidden, true);
+  laid.head("lm_head", words, hidden, flag_or(reader, "tie_word_embeddings", true));
+}
+
 // Lays the convolutions ahead of wav2vec 2.0's layers; returns the columns of the last.
 std::int64_t lay_sound_convolutions(Reader& reader, Laid& laid) {
   constexpr std::int64_t kMost = 1 << 16;
@@ -473,7 +587,8 @@ std::int64_t lay_sound_convolutions(Reader& reader, Laid& laid) {
     return found;
   };
   const bool all =
-      has_value(reader, "feat_extract_norm") && reader.text("feat_extract_norm") == "layer";
+      has_value(reader, "conv_pos_kernel_size") ||  // data2vec's
+      (has_value(reader, "feat_extract_norm") && reader.text("feat_extract_norm") == "layer");
   const bool bias = flag_or(reader, "conv_bias", false);
   const auto count = static_cast<std::size_t>(size_or(reader, "num_feat_extract_layers", 7, 64));
   std::int64_t columns = 1;
@@ -537,9 +652,19 @@ void lay_wav2vec2(Reader& reader, Laid& laid, bool gated) {
   if (sizes.hidden % groups != 0) {
     reader.fail("num_conv_pos_embedding_groups", "expected a divisor of hidden_size");
   }
-  laid.add("encoder.pos_conv_embed.bias", {sizes.hidden});
-  laid.add("encoder.pos_conv_embed.original0", {1, 1, kernel});
-  laid.add("encoder.pos_conv_embed.original1", {sizes.hidden, sizes.hidden / groups, kernel}, 1);
+  if (const char* own = "conv_pos_kernel_size"; has_value(reader, own)) {
+    const std::int64_t side = size(reader, own, 1 << 10);
+    const std::int64_t count = size_or(reader, "num_conv_pos_embeddings", 5, 64);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::string at = "encoder.pos_conv_embed.layers." + std::to_string(i) + ".conv";
+      laid.add(at + ".weight", {sizes.hidden, sizes.hidden / groups, side}, 1);
+      laid.add(at + ".bias", {sizes.hidden});
+    }
+  } else {
+    laid.add("encoder.pos_conv_embed.bias", {sizes.hidden});
+    laid.add("encoder.pos_conv_embed.original0", {1, 1, kernel});
+    laid.add("encoder.pos_conv_embed.original1", {sizes.hidden, sizes.hidden / groups, kernel}, 1);
+  }
   laid.norm("encoder.layer_norm", sizes.hidden, true);
   for (std::int64_t i = 0; i < sizes.layers; ++i) {
     const std::string at = "encoder.layers." + std::to_string(i) + ".";
@@ -580,9 +705,9 @@ std::int64_t lay_crossing_gpt2(Reader& reader, Laid& laid) {
 
 std::int64_t lay_crossing_decoder(Reader& reader, const std::string& type, Laid& laid) {
   if (type == "gpt2") return lay_crossing_gpt2(reader, laid);
-  if (type != "bart" && type != "mbart") return 0;
+  if (type != "bart" && type != "mbart" && type != "trocr") return 0;
   lay_bart(reader, laid, *std::ranges::find(kBarts, type, &BartKind::type));
-  return width(reader, "d_model");
+  return width_or(reader, "cross_attention_hidden_size", width(reader, "d_model"));
 }
 
 const std::vector<Family>& encoders() {
@@ -590,6 +715,11 @@ const std::vector<Family>& encoders() {
       {"bert", bert},
       {"ernie", bert},
       {"megatron-bert", megatron_bert},
+      {"layoutlm", layoutlm},
+      {"dpr", plain_bert},
+      {"splinter", plain_bert},
+      {"rembert", rembert},
+      {"xlnet", xlnet},
       {"roberta", roberta},
       {"xlm-roberta", roberta},
       {"camembert", roberta},
@@ -608,6 +738,7 @@ const std::vector<Family>& encoders() {
       {"t5", t5},
       {"mt5", mt5},
       {"umt5", umt5},
+      {"longt5", t5},
       {"bart", bart<kBarts[0]>},
       {"plbart", bart<kBarts[1]>},
       {"mbart", bart<kBarts[2]>},
@@ -616,9 +747,14 @@ const std::vector<Family>& encoders() {
       {"marian", bart<kBarts[5]>},
       {"blenderbot", bart<kBarts[6]>},
       {"blenderbot-small", bart<kBarts[7]>},
+      {"trocr", bart<kBarts[8]>},
+      {"speech_to_text", speech_to_text},
       {"whisper", whisper},
       {"wav2vec2", wav2vec2},
       {"hubert", wav2vec2},
+      {"data2vec-audio", wav2vec2},
+      {"unispeech", wav2vec2},
+      {"unispeech-sat", wav2vec2},
       {"wavlm", wavlm},
   };
   return rows;

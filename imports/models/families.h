@@ -30,6 +30,8 @@ enum class End : std::uint8_t {
   kSounds,     // one of a whole sample of sound
   kPairs,      // whether two texts follow each other
   kPretrain,   // what a family is trained for first
+  kPixels,     // one of each pixel
+  kBoxes,      // one of each object, and its box
   kEncoder     // the encoder alone, without a head
 };
 
@@ -90,7 +92,8 @@ struct Family {
 };
 const std::vector<Family>& decoders();
 const std::vector<Family>& encoders();
-const std::vector<Family>& towers();  // of images, of text and images, of sound
+const std::vector<Family>& towers();    // of images, of text and images, of sound
+const std::vector<Family>& pyramids();  // of images in stages
 
 // Lays the text model of a config's text_config, or of its own keys if it has none: a family, or an
 // architecture of the catalogue.
@@ -98,6 +101,8 @@ void lay_text(Reader& reader, const char* usual_type, Laid& laid);
 // Lays a decoder of text that attends to an encoder's output: BART's, mBART's or GPT-2's. Returns
 // its width; 0: its type is none of these.
 std::int64_t lay_crossing_decoder(Reader& reader, const std::string& type, Laid& laid);
+// Lays Whisper's encoder, by its keys.
+void lay_sound_encoder(Reader& reader, Laid& laid);
 // Lays a model of one of the catalogue's shapes; returns false if its model_type is none of theirs.
 bool lay_shaped(Reader& reader, const std::string& type, Laid& laid);
 

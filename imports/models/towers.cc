@@ -24,6 +24,17 @@ constexpr auto kUsual = std::to_array<Usual>({
     {"siglip_vision_model",
      R"({"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
          "num_attention_heads": 12, "image_size": 224, "patch_size": 16})"},
+    {"siglip2_vision_model",
+     R"({"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
+         "num_attention_heads": 12, "num_patches": 256, "patch_size": 16})"},
+    {"siglip2_text_model",
+     R"({"vocab_size": 32000, "hidden_size": 768, "intermediate_size": 3072,
+         "num_hidden_layers": 12, "num_attention_heads": 12, "max_position_embeddings": 64})"},
+    {"qwen2_audio_encoder",
+     R"({"d_model": 1280, "encoder_layers": 32, "encoder_ffn_dim": 5120, "num_mel_bins": 128})"},
+    {"voxtral_encoder",
+     R"({"hidden_size": 1280, "num_hidden_layers": 32, "intermediate_size": 5120,
+         "num_mel_bins": 128})"},
     {"internvl_vision",
      R"({"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
          "num_attention_heads": 16})"},
@@ -147,10 +158,14 @@ void clip_vision(Reader& reader, Laid& laid) {
 }
 
 void siglip_vision(Reader& reader, Laid& laid) {
-  const std::int64_t hidden = width(reader, "hidden_size"), across = patches_across(reader);
+  const std::int64_t hidden = width(reader, "hidden_size");
   const std::int64_t inner = width(reader, "intermediate_size");
+  // The second version says the patches, not the image.
+  const bool said = has_value(reader, "num_patches");
+  const std::int64_t across = said ? 0 : patches_across(reader);
   lay_patches(reader, laid, "vision.patch_embedding", hidden, true);
-  laid.table("vision.position_embedding", across * across, hidden);
+  laid.table("vision.position_embedding", said ? width(reader, "num_patches") : across * across,
+             hidden);
   lay_clip_layers(reader, laid, "vision.");
   laid.norm("vision.post_layernorm", hidden, true);
   if (!flag_or(reader, "vision_use_head", true)) return;
@@ -577,6 +592,118 @@ void lay_vit(Reader& reader, Laid& laid, int tokens, bool positions = true) {
   laid.norm("layernorm", hidden, true);
 }
 
+// Lays YOLOS: ViT with tokens of the objects, and positions between its layers too.
+void yolos(Reader& reader, Laid& laid) {
+  constexpr std::int64_t kUsualObjects = 100, kCorners = 4;
+  const std::int64_t hidden = width(reader, "hidden_size");
+  const std::int64_t objects = width_or(reader, "num_detection_tokens", kUsualObjects);
+  const std::int64_t patch = size(reader, "patch_size", operators::kMaxImage);
+  const Json& sides = reader.array("image_size");
+  std::int64_t rows = 1;
+  for (const Json& side : sides) {
+    const bool whole = side.is_number_integer() && side >= patch && side <= operators::kMaxImage;
+    if (!whole || sides.size() != 2) reader.fail("image_size", "expected two sides in pixels");
+    rows *= side.get<std::int64_t>() / patch;
+  }
+  expect_flag(reader, "qkv_bias", true);
+  laid.add("embeddings.cls_token", {1, 1, hidden});
+  laid.add("embeddings.detection_tokens", {1, objects, hidden});
+  laid.add("embeddings.position_embeddings", {1, rows + objects + 1, hidden});
+  lay_patches(reader, laid, "embeddings.patch_embeddings", hidden, true);
+  const std::int64_t count = layers(reader, "num_hidden_layers");
+  if (flag_or(reader, "use_mid_position_embeddings", true) && count > 1) {
+    laid.add("encoder.mid_position_embeddings", {count - 1, 1, rows + objects + 1, hidden});
+  }
+  lay_clip_layers(reader, laid, "encoder.");
+  laid.norm("layernorm", hidden, true);
+  if (laid.ends_in({End::kNone})) laid.linear("pooler.dense", hidden, hidden, true);
+  if (!laid.ends_in({End::kBoxes})) return;
+  for (const auto& [name, out] : {std::pair{"class_labels_classifier", classes_of(reader, 2) + 1},
+                                  {"bbox_predictor", kCorners}}) {
+    laid.linear(name + std::string(".0"), hidden, hidden, true, 0);
+    laid.linear(name + std::string(".1"), hidden, hidden, true, 0);
+    laid.linear(name + std::string(".2"), hidden, out, true, 0);
+  }
+}
+
+// Lays VideoMAE: patches of several frames; nobody trains its positions.
+void videomae(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "hidden_size");
+  const std::int64_t inner = width(reader, "intermediate_size");
+  const std::int64_t patch = size(reader, "patch_size", operators::kMaxImage);
+  const bool bias = flag_or(reader, "qkv_bias", true);
+  const bool mean = flag_or(reader, "use_mean_pooling", true);
+  laid.add("embeddings.patch_embeddings.weight",
+           {hidden, 3, size_or(reader, "tubelet_size", 2, 64), patch, patch}, 1);
+  laid.add("embeddings.patch_embeddings.bias", {hidden});
+  for (std::int64_t i = 0, count = layers(reader, "num_hidden_layers"); i < count; ++i) {
+    const std::string at = "encoder.layer." + std::to_string(i) + ".";
+    laid.norm(at + "layernorm_before", hidden, true);
+    for (const char* part : {"query", "key", "value"}) {
+      laid.linear(at + part, hidden, hidden, bias && part[0] != 'k');
+    }
+    laid.linear(at + "output", hidden, hidden, true);
+    laid.norm(at + "layernorm_after", hidden, true);
+    laid.linear(at + "intermediate", hidden, inner, true);
+    laid.linear(at + "out", inner, hidden, true);
+  }
+  if (!mean || laid.ends_in({End::kClasses})) laid.norm("norm", hidden, true);
+  laid.ends_in({End::kNone});
+  lay_classes(reader, laid, hidden, "classifier");
+}
+
+// Lays DINOv3: positions are turns of queries and keys.
+void dinov3_vit(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "hidden_size");
+  const std::int64_t inner = width(reader, "intermediate_size");
+  const bool gated = flag_or(reader, "use_gated_mlp", false);
+  const bool bias = flag_or(reader, "mlp_bias", true);
+  const Json* registers = reader.find("num_register_tokens");
+  laid.add("embeddings.cls_token", {1, 1, hidden});
+  laid.add("embeddings.mask_token", {1, 1, hidden});
+  if (registers != nullptr && *registers != 0) {
+    laid.add("embeddings.register_tokens", {1, size(reader, "num_register_tokens", 1024), hidden});
+  }
+  lay_patches(reader, laid, "embeddings.patch_embeddings", hidden, true);
+  for (std::int64_t i = 0, count = layers(reader, "num_hidden_layers"); i < count; ++i) {
+    const std::string at = "layer." + std::to_string(i) + ".";
+    laid.norm(at + "norm1", hidden, true);
+    laid.linear(at + "k_proj", hidden, hidden, flag_or(reader, "key_bias", false));
+    laid.linear(at + "v_proj", hidden, hidden, flag_or(reader, "value_bias", true));
+    laid.linear(at + "q_proj", hidden, hidden, flag_or(reader, "query_bias", true));
+    laid.linear(at + "o_proj", hidden, hidden, flag_or(reader, "proj_bias", true));
+    laid.add(at + "layer_scale1", {hidden});
+    laid.norm(at + "norm2", hidden, true);
+    if (gated) laid.linear(at + "mlp.gate_proj", hidden, inner, bias);
+    laid.linear(at + "mlp.up_proj", hidden, inner, bias);
+    laid.linear(at + "mlp.down_proj", inner, hidden, bias);
+    laid.add(at + "layer_scale2", {hidden});
+  }
+  laid.norm("norm", hidden, true);
+  laid.ends_in({End::kNone});
+}
+
+// Lays Whisper's encoder ahead of a text model; Voxtral has Llama's names and two products between.
+template <bool voxtral>
+void sound_and_text(Reader& reader, Laid& laid) {
+  const Part part(reader, "audio_config", voxtral ? "voxtral_encoder" : "qwen2_audio_encoder");
+  Json keys = part.json;
+  if (voxtral) {
+    keys.update({{"d_model", keys["hidden_size"]},
+                 {"encoder_layers", keys["num_hidden_layers"]},
+                 {"encoder_ffn_dim", keys["intermediate_size"]}});
+  }
+  Reader sound(keys, part.file, part.place);
+  lay_sound_encoder(sound, laid);
+  const Part text(reader, "text_config", voxtral ? "llama" : "qwen2");
+  Reader own = text.reader();
+  const std::int64_t hidden = width(own, "hidden_size");
+  if (voxtral) laid.linear("projector.1", width(sound, "intermediate_size"), hidden, false);
+  if (voxtral) laid.linear("projector.2", hidden, hidden, false);
+  if (!voxtral) laid.linear("projector", width(sound, "d_model"), hidden, true);
+  lay_text(reader, voxtral ? "llama" : "qwen2", laid);
+}
+
 void lay_vit_pooler(Reader& reader, Laid& laid) {
   const std::int64_t hidden = width(reader, "hidden_size");
   if (!laid.ends_in({End::kNone})) return;
@@ -765,6 +892,13 @@ const std::vector<Family>& towers() {
       {"clip_text_model", clip_text},
       {"siglip", siglip},
       {"siglip_vision_model", siglip_vision},
+      {"siglip2", siglip},
+      {"siglip2_vision_model", siglip_vision},
+      {"yolos", yolos},
+      {"videomae", videomae},
+      {"dinov3_vit", dinov3_vit},
+      {"qwen2_audio", sound_and_text<false>},
+      {"voxtral", sound_and_text<true>},
       {"llava", llava},
       {"llava_next", llava_next},
       {"llava_next_video", llava_next},
