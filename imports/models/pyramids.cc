@@ -125,7 +125,9 @@ void lay_convnext(Reader& reader, Laid& laid, bool second) {
       laid.add(at + "dwconv.bias", {wide});
       laid.norm(at + "layernorm", wide, true);
       laid.linear(at + "pwconv1", wide, kInner * wide, true, share);
-      if (second) laid.norm(at + "grn", kInner * wide, true);
+      for (const char* part : {"grn.weight", "grn.bias"}) {
+        if (second) laid.add(at + part, {1, 1, 1, kInner * wide});
+      }
       laid.linear(at + "pwconv2", kInner * wide, wide, true, share);
       if (scaled) laid.add(at + "layer_scale_parameter", {wide});
     }
@@ -192,10 +194,12 @@ void segformer(Reader& reader, Laid& laid) {
     laid.linear("decode_head.linear_c." + std::to_string(i), listed(reader, "hidden_sizes", i),
                 columns, true, first);
   }
-  laid.linear("decode_head.linear_fuse", columns * static_cast<std::int64_t>(stages), columns,
-              false, first);
+  laid.add("decode_head.linear_fuse.weight",
+           {columns, columns * static_cast<std::int64_t>(stages), 1, 1}, first);
   laid.norm("decode_head.batch_norm", columns, true);
-  laid.linear("decode_head.classifier", columns, classes_of(reader, kUsualClasses), true, first);
+  const std::int64_t classes = classes_of(reader, kUsualClasses);
+  laid.add("decode_head.classifier.weight", {classes, columns, 1, 1}, first);
+  laid.add("decode_head.classifier.bias", {classes});
 }
 
 }  // namespace

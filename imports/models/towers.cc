@@ -27,14 +27,6 @@ constexpr auto kUsual = std::to_array<Usual>({
     {"siglip2_vision_model",
      R"({"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
          "num_attention_heads": 12, "num_patches": 256, "patch_size": 16})"},
-    {"siglip2_text_model",
-     R"({"vocab_size": 32000, "hidden_size": 768, "intermediate_size": 3072,
-         "num_hidden_layers": 12, "num_attention_heads": 12, "max_position_embeddings": 64})"},
-    {"qwen2_audio_encoder",
-     R"({"d_model": 1280, "encoder_layers": 32, "encoder_ffn_dim": 5120, "num_mel_bins": 128})"},
-    {"voxtral_encoder",
-     R"({"hidden_size": 1280, "num_hidden_layers": 32, "intermediate_size": 5120,
-         "num_mel_bins": 128})"},
     {"internvl_vision",
      R"({"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
          "num_attention_heads": 16})"},
@@ -99,7 +91,8 @@ struct Part {
     const bool typed =
         own != nullptr && own->contains("model_type") && (*own)["model_type"].is_string();
     type = typed ? (*own)["model_type"].get<std::string>() : std::string(usual_type);
-    const auto* row = std::ranges::find(kUsual, type, &Usual::type);
+    const bool same = type == "siglip2_text_model";  // as the first version's
+    const auto* row = std::ranges::find(kUsual, same ? "siglip_text_model" : type, &Usual::type);
     if (row != kUsual.end()) json = parse_json_text("usual keys", row->keys);
     if (own != nullptr) json.merge_patch(*own);
   }
@@ -163,7 +156,12 @@ void siglip_vision(Reader& reader, Laid& laid) {
   // The second version says the patches, not the image.
   const bool said = has_value(reader, "num_patches");
   const std::int64_t across = said ? 0 : patches_across(reader);
-  lay_patches(reader, laid, "vision.patch_embedding", hidden, true);
+  if (said) {
+    const std::int64_t patch = size(reader, "patch_size", operators::kMaxImage);
+    laid.linear("vision.patch_embedding", 3 * patch * patch, hidden, true);
+  } else {
+    lay_patches(reader, laid, "vision.patch_embedding", hidden, true);
+  }
   laid.table("vision.position_embedding", said ? width(reader, "num_patches") : across * across,
              hidden);
   lay_clip_layers(reader, laid, "vision.");
@@ -687,18 +685,20 @@ void dinov3_vit(Reader& reader, Laid& laid) {
 template <bool voxtral>
 void sound_and_text(Reader& reader, Laid& laid) {
   const Part part(reader, "audio_config", voxtral ? "voxtral_encoder" : "qwen2_audio_encoder");
-  Json keys = part.json;
-  if (voxtral) {
-    keys.update({{"d_model", keys["hidden_size"]},
-                 {"encoder_layers", keys["num_hidden_layers"]},
-                 {"encoder_ffn_dim", keys["intermediate_size"]}});
+  Json keys = {
+      {"d_model", 1280}, {"encoder_layers", 32}, {"encoder_ffn_dim", 5120}, {"num_mel_bins", 128}};
+  keys.merge_patch(part.json);
+  for (const auto& [theirs, here] : {std::pair{"hidden_size", "d_model"},
+                                     {"num_hidden_layers", "encoder_layers"},
+                                     {"intermediate_size", "encoder_ffn_dim"}}) {
+    if (voxtral && part.json.contains(theirs)) keys[here] = keys[theirs];
   }
   Reader sound(keys, part.file, part.place);
   lay_sound_encoder(sound, laid);
   const Part text(reader, "text_config", voxtral ? "llama" : "qwen2");
   Reader own = text.reader();
   const std::int64_t hidden = width(own, "hidden_size");
-  if (voxtral) laid.linear("projector.1", width(sound, "intermediate_size"), hidden, false);
+  if (voxtral) laid.linear("projector.1", width(sound, "encoder_ffn_dim"), hidden, false);
   if (voxtral) laid.linear("projector.2", hidden, hidden, false);
   if (!voxtral) laid.linear("projector", width(sound, "d_model"), hidden, true);
   lay_text(reader, voxtral ? "llama" : "qwen2", laid);
