@@ -630,7 +630,8 @@ void lay_distance_gates(Reader& reader, Laid& laid, std::int64_t hidden, const s
 }
 
 // Lays wav2vec 2.0 and its kin: convolutions over the sound's wave, positions by one more.
-void lay_wav2vec2(Reader& reader, Laid& laid, bool gated) {
+// `mask`: with a row for masked sound, though nothing may be masked.
+void lay_wav2vec2(Reader& reader, Laid& laid, bool gated, bool mask = false) {
   constexpr std::int64_t kUsualKernel = 128, kUsualGroups = 16;
   const Sizes sizes = sizes_of(reader);
   for (const char* key : {"add_adapter", "conv_pos_batch_norm"}) expect_flag(reader, key, false);
@@ -639,7 +640,7 @@ void lay_wav2vec2(Reader& reader, Laid& laid, bool gated) {
     const Json* share = reader.find(key);
     return share != nullptr && share->is_number() ? share->get<double>() > 0 : usual;
   };
-  if (masked("mask_time_prob", true) || masked("mask_feature_prob", false)) {
+  if (mask || masked("mask_time_prob", true) || masked("mask_feature_prob", false)) {
     laid.add("masked_spec_embed", {sizes.hidden});
   }
   const std::int64_t columns = lay_sound_convolutions(reader, laid);
@@ -674,6 +675,7 @@ void lay_wav2vec2(Reader& reader, Laid& laid, bool gated) {
   lay_sound_head(reader, laid, sizes.hidden);
 }
 void wav2vec2(Reader& reader, Laid& laid) { lay_wav2vec2(reader, laid, false); }
+void unispeech_sat(Reader& reader, Laid& laid) { lay_wav2vec2(reader, laid, false, true); }
 void wavlm(Reader& reader, Laid& laid) { lay_wav2vec2(reader, laid, true); }
 
 // Lays GPT-2 with an attention to the encoder in each layer.
@@ -754,7 +756,7 @@ const std::vector<Family>& encoders() {
       {"hubert", wav2vec2},
       {"data2vec-audio", wav2vec2},
       {"unispeech", wav2vec2},
-      {"unispeech-sat", wav2vec2},
+      {"unispeech-sat", unispeech_sat},
       {"wavlm", wavlm},
   };
   return rows;

@@ -16,6 +16,11 @@ WANTED = {  # of a family: classes that the architectures of a file name
     "tasks": ["Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification",
               "ForQuestionAnswering"],
     "pictures": ["Model", "ForImageClassification"],
+    "painted": ["Model", "ForImageClassification", "ForSemanticSegmentation"],
+    "boxes": ["Model", "ForObjectDetection"],
+    "videos": ["Model", "ForVideoClassification"],
+    "xlnet": ["Model", "LMHeadModel", "ForSequenceClassification", "ForTokenClassification"],
+    "spoken": ["ForCTC", "ForSequenceClassification"],
     "sound": ["Model", "ForCTC", "ForSequenceClassification"],
     "written": ["Model", "ForConditionalGeneration", "ForCausalLM"],
     "encoder": ["Model", "ForMaskedLM", "ForSequenceClassification"],
@@ -234,6 +239,29 @@ def seen(pick, text, vision_type, **more):
                  "vision_config": dict(vision(pick, vision_use_head=False), model_type=vision_type)}, **more)
 
 
+def stages(pick, **more):
+    return dict({"image_size": some(pick, 64, 128), "depths": [some(pick, 1, 2), 2, some(pick, 1, 3)]}, **more)
+
+
+def swin(pick):
+    wide = some(pick, 24, 48)
+    return stages(pick, embed_dim=wide, hidden_size=4 * wide, num_heads=[2, 4, some(pick, 4, 8)], mlp_ratio=some(pick, 2.0, 4.0),
+                  window_size=some(pick, 4, 7), qkv_bias=some(pick, True, False))
+
+
+def convnext(pick, **more):
+    return stages(pick, num_stages=3, hidden_sizes=[16, some(pick, 24, 32), 48], patch_size=4, **more)
+
+
+def layers_at_pages(pick):
+    return encoder(pick, max_2d_position_embeddings=some(pick, 64, 128))
+
+
+def sound(pick, text, **more):
+    return {"text_config": dict(wide(pick, tied=False), model_type=text, tie_word_embeddings=False),
+            "audio_config": more}
+
+
 # model_type: [what it is, classes' prefix, sizes]
 FAMILIES = {
     "llama": ["decoder", "Llama", llama],
@@ -384,6 +412,55 @@ FAMILIES = {
         "num_attention_heads": 4, "max_position_embeddings": some(p, 40, 77)}],
     "paligemma": ["both", "PaliGemmaForConditionalGeneration", lambda p: seen(
         p, some(p, "gemma", "gemma2"), "siglip_vision_model", projection_dim=some(p, 48, 96))],
+    "swin": ["pictures", "Swin", swin],
+    "swinv2": ["pictures", "Swinv2", swin],
+    "convnext": ["pictures", "ConvNext", lambda p: convnext(p, layer_scale_init_value=some(p, 1e-6, 0.0))],
+    "convnextv2": ["pictures", "ConvNextV2", convnext],
+    "segformer": ["painted", "Segformer", lambda p: stages(
+        p, num_encoder_blocks=3, hidden_sizes=[16, some(p, 24, 32), 48], sr_ratios=[4, 2, 1], strides=[4, 2, 2],
+        patch_sizes=[7, 3, 3], mlp_ratios=[4, some(p, 2, 4), 4], num_attention_heads=[1, 2, 4],
+        decoder_hidden_size=some(p, 32, 64))],
+    "yolos": ["boxes", "Yolos", lambda p: vision(
+        p, image_size=some(p, [56, 112], [112, 56]), num_detection_tokens=some(p, 10, 20),
+        use_mid_position_embeddings=some(p, True, False))],
+    "videomae": ["videos", "VideoMAE", lambda p: vision(
+        p, num_frames=8, tubelet_size=some(p, 2, 4), qkv_bias=some(p, True, False),
+        use_mean_pooling=some(p, True, False))],
+    "dinov3_vit": ["images", "DINOv3ViTModel", lambda p: vision(
+        p, num_register_tokens=some(p, 2, 4), use_gated_mlp=some(p, True, False), mlp_bias=some(p, True, False),
+        key_bias=some(p, True, False), proj_bias=some(p, True, False))],
+    "siglip2": ["both", "Siglip2Model", lambda p: {
+        "text_config": clip(p)["text_config"],
+        "vision_config": {k: v for k, v in vision(p, num_patches=some(p, 16, 36)).items() if k != "image_size"}}],
+    "siglip2_vision_model": ["images", "Siglip2VisionModel", lambda p: {
+        k: v for k, v in vision(p, num_patches=some(p, 16, 36), vision_use_head=some(p, True, False)).items()
+        if k != "image_size"}],
+    "layoutlm": ["tasks", "LayoutLM", layers_at_pages],
+    "dpr": ["images", "DPRContextEncoder", encoder],
+    "splinter": ["images", "SplinterModel", encoder],
+    "rembert": ["tasks", "RemBert", lambda p: encoder(
+        p, input_embedding_size=some(p, 32, 48), output_embedding_size=some(p, 64, 96))],
+    "xlnet": ["xlnet", "XLNet", lambda p: {"vocab_size": 1000, "d_model": some(p, 64, 96), "n_layer": some(p, 2, 3),
+                                           "n_head": 4, "d_inner": some(p, 96, 160)}],
+    "longt5": ["seq2seq", "LongT5ForConditionalGeneration", lambda p: t5(
+        p, encoder_attention_type=some(p, "local", "transient-global"))],
+    "trocr": ["seq2seq", "TrOCRForCausalLM", lambda p: {
+        "vocab_size": 1000, "d_model": some(p, 64, 96), "decoder_layers": some(p, 1, 2), "decoder_ffn_dim": 96,
+        "decoder_attention_heads": 4, "cross_attention_hidden_size": some(p, 48, 80),
+        "max_position_embeddings": some(p, 64, 100)}],
+    "speech_to_text": ["seq2seq", "Speech2TextForConditionalGeneration", lambda p: dict(
+        bart(p), conv_channels=some(p, 64, 96), input_feat_per_channel=some(p, 40, 80))],
+    "data2vec-audio": ["sound", "Data2VecAudio", lambda p: {k: v for k, v in dict(
+        wave(p), num_conv_pos_embeddings=some(p, 3, 5), conv_pos_kernel_size=some(p, 9, 19)).items()
+        if k != "feat_extract_norm"}],
+    "unispeech": ["spoken", "UniSpeech", wave],
+    "unispeech-sat": ["spoken", "UniSpeechSat", wave],
+    "qwen2_audio": ["both", "Qwen2AudioForConditionalGeneration", lambda p: sound(
+        p, "qwen2", d_model=some(p, 64, 96), encoder_layers=some(p, 2, 3), encoder_ffn_dim=160,
+        encoder_attention_heads=4, num_mel_bins=some(p, 80, 128))],
+    "voxtral": ["both", "VoxtralForConditionalGeneration", lambda p: sound(
+        p, "llama", hidden_size=some(p, 64, 96), num_hidden_layers=some(p, 2, 3), intermediate_size=256,
+        num_attention_heads=4, num_mel_bins=some(p, 80, 128))],
 }
 
 
