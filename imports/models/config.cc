@@ -493,6 +493,11 @@ bool lays(const ModelType& type, End end) {
   return end == End::kNone || end == End::kCausal || end == End::kWords;
 }
 
+// Returns true if a model reads three colours, with biases, as the catalogue's ViT.
+bool sees_colours(Reader& reader) {
+  return channels_of(reader) == 3 && flag_or(reader, "qkv_bias", true);
+}
+
 // Removes the head that the checkpoint lacks, and warns of parts that are not read.
 void take_parts(Reader& reader, const ModelType& type, Json& shape,
                 std::vector<std::string>& warnings) {
@@ -679,6 +684,7 @@ Json resnet_operators(Reader& reader) {
   if (row == std::end(kResNets) || !usual) {
     reader.fail("depths", "a ResNet of other sizes than those of 18, 34, 50, 101 and 152 layers");
   }
+  if (channels_of(reader) != 3) reader.fail("num_channels", "only 3 is known");
   const End end = end_of(reader, "resnet", true);
   if (end != End::kClasses && end != End::kCausal) fail_class(reader, class_in(reader));
   return images_of(row->row, image_of(reader), classes_of(reader, 2));
@@ -737,7 +743,8 @@ Observed workload_of_config(const Json& json, const std::string& file, const std
   observed.name = name.empty() ? name_of(reader, file, type) : name;
   const std::string source = "its config.json, model_type " + type;
   const ModelType* shaped = shaped_type(type);
-  if (shaped != nullptr && lays(*shaped, end_of(reader, type, shaped->family != "bert"))) {
+  const bool usual = shaped != nullptr && (shaped->family != "vit" || sees_colours(reader));
+  if (usual && lays(*shaped, end_of(reader, type, shaped->family != "bert"))) {
     observed.workload = {{"name", observed.name},
                          {"source", source},
                          {"batch", 1},

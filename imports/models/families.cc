@@ -88,6 +88,10 @@ void expect_flag(Reader& reader, const char* key, bool known) {
                        (known ? "true" : "false") + " is known");
 }
 
+std::int64_t channels_of(Reader& reader) {
+  return size_or(reader, "num_channels", 3, operators::kMaxHidden);
+}
+
 std::int64_t classes_of(Reader& reader, std::int64_t fallback) {
   if (has_value(reader, "id2label") && reader.json()["id2label"].is_object()) {
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(reader.json()["id2label"].size()));

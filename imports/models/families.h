@@ -85,6 +85,7 @@ bool flag_or(Reader& reader, const char* key, bool fallback);
 // Throws InputError unless a switch is absent or has the only value that is modelled.
 void expect_flag(Reader& reader, const char* key, bool known);
 std::int64_t classes_of(Reader& reader, std::int64_t fallback);
+std::int64_t channels_of(Reader& reader);
 
 struct Family {
   std::string_view type;  // model_type

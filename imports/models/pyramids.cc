@@ -77,7 +77,7 @@ void lay_swin(Reader& reader, Laid& laid, bool second) {
   const std::size_t stages = stages_of(reader);
   std::int64_t wide = width_or(reader, "embed_dim", kUsualWide), step = patch;
   expect_flag(reader, "use_absolute_embeddings", false);
-  laid.add("embeddings.patch_embeddings.weight", {wide, 3, patch, patch},
+  laid.add("embeddings.patch_embeddings.weight", {wide, channels_of(reader), patch, patch},
            positions_at(image, step));
   laid.add("embeddings.patch_embeddings.bias", {wide});
   laid.norm("embeddings.norm", wide, true);
@@ -106,7 +106,8 @@ void lay_convnext(Reader& reader, Laid& laid, bool second) {
   constexpr std::int64_t kUsualPatch = 4, kKernel = 7, kInner = 4;
   const std::int64_t image = image_of(reader, 224);
   const std::size_t stages = stages_of(reader);
-  std::int64_t step = size_or(reader, "patch_size", kUsualPatch, operators::kMaxImage), ahead = 3;
+  std::int64_t step = size_or(reader, "patch_size", kUsualPatch, operators::kMaxImage);
+  std::int64_t ahead = channels_of(reader);
   const Json* scale = reader.find("layer_scale_init_value");
   const bool scaled =
       !second && (scale == nullptr || !scale->is_number() || scale->get<double>() > 0);
@@ -167,7 +168,7 @@ void segformer(Reader& reader, Laid& laid) {
   constexpr std::int64_t kUsualColumns = 256, kUsualClasses = 2;
   const std::int64_t image = image_of(reader, 512);
   const std::size_t stages = stages_of(reader);
-  std::int64_t ahead = 3, step = 1;
+  std::int64_t ahead = channels_of(reader), step = 1;
   double first = 0;
   for (std::size_t i = 0; i < stages; ++i) {
     const std::int64_t wide = listed(reader, "hidden_sizes", i);

@@ -119,7 +119,7 @@ std::int64_t patches_across(Reader& reader) {
 void lay_patches(Reader& reader, Laid& laid, const std::string& name, std::int64_t hidden,
                  bool bias) {
   const std::int64_t patch = size(reader, "patch_size", operators::kMaxImage);
-  laid.add(name + ".weight", {hidden, 3, patch, patch}, 1);
+  laid.add(name + ".weight", {hidden, channels_of(reader), patch, patch}, 1);
   if (bias) laid.add(name + ".bias", {hidden});
 }
 
@@ -128,12 +128,14 @@ void lay_clip_layers(Reader& reader, Laid& laid, const std::string& name) {
   const std::int64_t hidden = width(reader, "hidden_size");
   const std::int64_t inner = width(reader, "intermediate_size");
   const std::int64_t count = layers(reader, "num_hidden_layers");
+  const bool bias = flag_or(reader, "qkv_bias", true);  // ViT's
   for (std::int64_t i = 0; i < count; ++i) {
     const std::string at = name + "layers." + std::to_string(i) + ".";
     laid.norm(at + "layer_norm1", hidden, true);
-    for (const char* part : {"k_proj", "v_proj", "q_proj", "out_proj"}) {
-      laid.linear(at + part, hidden, hidden, true);
+    for (const char* part : {"k_proj", "v_proj", "q_proj"}) {
+      laid.linear(at + part, hidden, hidden, bias);
     }
+    laid.linear(at + "out_proj", hidden, hidden, true);
     laid.norm(at + "layer_norm2", hidden, true);
     laid.linear(at + "fc1", hidden, inner, true);
     laid.linear(at + "fc2", inner, hidden, true);
@@ -158,7 +160,7 @@ void siglip_vision(Reader& reader, Laid& laid) {
   const std::int64_t across = said ? 0 : patches_across(reader);
   if (said) {
     const std::int64_t patch = size(reader, "patch_size", operators::kMaxImage);
-    laid.linear("vision.patch_embedding", 3 * patch * patch, hidden, true);
+    laid.linear("vision.patch_embedding", channels_of(reader) * patch * patch, hidden, true);
   } else {
     lay_patches(reader, laid, "vision.patch_embedding", hidden, true);
   }
@@ -285,7 +287,7 @@ void internvl_vision(Reader& reader, Laid& laid) {
   const bool rms = has_value(reader, "norm_type") && reader.text("norm_type") == "rms_norm";
   for (const char* key : {"use_qk_norm", "use_mask_token"}) expect_flag(reader, key, false);
   laid.add("vision.cls_token", {1, 1, hidden});
-  laid.add("vision.patch_embeddings.weight", {hidden, 3, patch, patch}, 1);
+  laid.add("vision.patch_embeddings.weight", {hidden, channels_of(reader), patch, patch}, 1);
   laid.add("vision.patch_embeddings.bias", {hidden});
   if (flag_or(reader, "use_absolute_position_embeddings", true)) {
     laid.add("vision.position_embeddings", {1, across * across + 1, hidden});
@@ -358,7 +360,8 @@ struct QwenTower {
 
 void lay_qwen_blocks(Reader& reader, Laid& laid, const QwenTower& tower) {
   const std::int64_t patch = size(reader, "patch_size", operators::kMaxImage);
-  laid.add("vision.patch_embed.proj.weight", {tower.hidden, 3, 2, patch, patch}, 1);
+  const std::int64_t channels = size_or(reader, "in_channels", 3, operators::kMaxHidden);
+  laid.add("vision.patch_embed.proj.weight", {tower.hidden, channels, 2, patch, patch}, 1);
   if (tower.patch_bias) laid.add("vision.patch_embed.proj.bias", {tower.hidden});
   if (has_value(reader, "num_position_embeddings")) {
     laid.table("vision.pos_embed", width(reader, "num_position_embeddings"), tower.hidden);
@@ -430,7 +433,7 @@ void qwen3_vl(Reader& reader, Laid& laid) {
 void llama4_vision(Reader& reader, Laid& laid) {
   const std::int64_t hidden = width(reader, "hidden_size"), across = patches_across(reader);
   const std::int64_t patch = size(reader, "patch_size", operators::kMaxImage);
-  laid.linear("vision.patch_embedding.linear", 3 * patch * patch, hidden, false);
+  laid.linear("vision.patch_embedding.linear", channels_of(reader) * patch * patch, hidden, false);
   laid.add("vision.class_embedding", {hidden});
   laid.table("vision.positional_embedding_vlm", across * across + 1, hidden);
   laid.norm("vision.layernorm_pre", hidden, true);
@@ -581,7 +584,6 @@ void siglip(Reader& reader, Laid& laid) {
 // Lays ViT in torch's order of use; `tokens`: of the class, and DeiT's second one.
 void lay_vit(Reader& reader, Laid& laid, int tokens, bool positions = true) {
   const std::int64_t hidden = width(reader, "hidden_size"), across = patches_across(reader);
-  expect_flag(reader, "qkv_bias", true);
   if (tokens > 0) laid.add("embeddings.cls_token", {1, 1, hidden});
   if (tokens > 1) laid.add("embeddings.distillation_token", {1, 1, hidden});
   if (positions) laid.add("embeddings.position_embeddings", {1, across * across + tokens, hidden});
@@ -603,7 +605,6 @@ void yolos(Reader& reader, Laid& laid) {
     if (!whole || sides.size() != 2) reader.fail("image_size", "expected two sides in pixels");
     rows *= side.get<std::int64_t>() / patch;
   }
-  expect_flag(reader, "qkv_bias", true);
   laid.add("embeddings.cls_token", {1, 1, hidden});
   laid.add("embeddings.detection_tokens", {1, objects, hidden});
   laid.add("embeddings.position_embeddings", {1, rows + objects + 1, hidden});
@@ -632,7 +633,7 @@ void videomae(Reader& reader, Laid& laid) {
   const bool bias = flag_or(reader, "qkv_bias", true);
   const bool mean = flag_or(reader, "use_mean_pooling", true);
   laid.add("embeddings.patch_embeddings.weight",
-           {hidden, 3, size_or(reader, "tubelet_size", 2, 64), patch, patch}, 1);
+           {hidden, channels_of(reader), size_or(reader, "tubelet_size", 2, 64), patch, patch}, 1);
   laid.add("embeddings.patch_embeddings.bias", {hidden});
   for (std::int64_t i = 0, count = layers(reader, "num_hidden_layers"); i < count; ++i) {
     const std::string at = "encoder.layer." + std::to_string(i) + ".";
@@ -726,11 +727,11 @@ void vit(Reader& reader, Laid& laid) {
 void vit_mae(Reader& reader, Laid& laid) {
   lay_vit(reader, laid, 1, false);
   if (!laid.ends_in({End::kPretrain})) return;
-  constexpr std::int64_t kChannels = 3;
   const std::int64_t hidden = width(reader, "hidden_size");
   const std::int64_t own = width_or(reader, "decoder_hidden_size", 512);
   const std::int64_t patch = size(reader, "patch_size", operators::kMaxImage);
   const Json keys = {{"hidden_size", own},
+                     {"qkv_bias", flag_or(reader, "qkv_bias", true)},
                      {"intermediate_size", width_or(reader, "decoder_intermediate_size", 2048)},
                      {"num_hidden_layers",
                       size_or(reader, "decoder_num_hidden_layers", 8, operators::kMaxLayers)}};
@@ -739,7 +740,7 @@ void vit_mae(Reader& reader, Laid& laid) {
   laid.add("decoder.mask_token", {1, 1, own});
   lay_clip_layers(decoder, laid, "decoder.");
   laid.norm("decoder.decoder_norm", own, true);
-  laid.linear("decoder.decoder_pred", own, patch * patch * kChannels, true);
+  laid.linear("decoder.decoder_pred", own, patch * patch * channels_of(reader), true);
 }
 
 // Lays ViT over patches of a sound's spectrum, which overlap.
@@ -751,7 +752,6 @@ void audio_spectrogram_transformer(Reader& reader, Laid& laid) {
   const std::int64_t patch = size(reader, "patch_size", std::min(bands, length));
   const std::int64_t down = (bands - patch) / width_or(reader, "frequency_stride", kStride) + 1;
   const std::int64_t along = (length - patch) / width_or(reader, "time_stride", kStride) + 1;
-  expect_flag(reader, "qkv_bias", true);
   laid.add("embeddings.cls_token", {1, 1, hidden});
   laid.add("embeddings.distillation_token", {1, 1, hidden});
   laid.add("embeddings.position_embeddings", {1, down * along + kTokens, hidden});
@@ -778,7 +778,8 @@ void vision_encoder_decoder(Reader& reader, Laid& laid) {
   Laid decoder(End::kCausal);
   const std::int64_t own = lay_crossing_decoder(text, told.type, decoder);
   if (own == 0) {
-    text.fail("model_type", "'" + told.type + "' is not known here: bart, mbart and gpt2 are");
+    text.fail("model_type",
+              "'" + told.type + "' is not known here: bart, mbart, trocr and gpt2 are");
   }
   if (own != hidden) laid.linear("enc_to_dec_proj", hidden, own, true);
   laid.append(std::move(decoder.all));

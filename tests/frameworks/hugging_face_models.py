@@ -262,7 +262,17 @@ def sound(pick, text, **more):
             "audio_config": more}
 
 
-# model_type: [what it is, classes' prefix, sizes]
+def channels(pick, sizes, **more):  # images of fewer or more than three colours
+    return dict(sizes(pick), num_channels=some(pick, 1, 4), **more)
+
+
+def written_from_images(pick):
+    seen = channels(pick, vision, qkv_bias=some(pick, True, False), model_type=some(pick, "vit", "deit"))
+    told = dict(FAMILIES["trocr"][2](pick), model_type="trocr", cross_attention_hidden_size=seen["hidden_size"])
+    return {"encoder": seen, "decoder": told}
+
+
+# model_type, perhaps of a kind: [what it is, classes' prefix, sizes]
 FAMILIES = {
     "llama": ["decoder", "Llama", llama],
     "mistral": ["decoder", "Mistral", wide],
@@ -461,6 +471,20 @@ FAMILIES = {
     "voxtral": ["both", "VoxtralForConditionalGeneration", lambda p: sound(
         p, "llama", hidden_size=some(p, 64, 96), num_hidden_layers=some(p, 2, 3), intermediate_size=256,
         num_attention_heads=4, num_mel_bins=some(p, 80, 128))],
+    "vit of other images": ["pictures", "ViT", lambda p: vision(
+        p, num_channels=some(p, 1, 4), qkv_bias=some(p, True, False))],
+    "segformer of other images": ["painted", "Segformer", lambda p: channels(p, FAMILIES["segformer"][2])],
+    "convnext of other images": ["pictures", "ConvNext", lambda p: channels(p, convnext)],
+    "swin of other images": ["pictures", "Swin", lambda p: channels(p, swin)],
+    "siglip2_vision_model of other images": ["images", "Siglip2VisionModel", lambda p: channels(
+        p, FAMILIES["siglip2_vision_model"][2])],
+    "qwen2_5_vl of other images": ["both", "Qwen2_5_VLForConditionalGeneration", lambda p: {
+        "text_config": llama(p, tied=False, num_hidden_layers=2), "vision_config": {
+            "depth": 2, "num_heads": 4, "patch_size": 14, "hidden_size": 64, "intermediate_size": 96,
+            "in_channels": some(p, 1, 4), "out_hidden_size": 64}}],
+    "vit_mae of other images": ["images", "ViTMAEForPreTraining", lambda p: channels(
+        p, FAMILIES["vit_mae"][2], qkv_bias=some(p, True, False))],
+    "vision-encoder-decoder": ["images", "VisionEncoderDecoderModel", written_from_images],
 }
 
 
@@ -488,13 +512,14 @@ def case_of(model_type, family, pick):
     import torch
     from transformers import CONFIG_MAPPING
     kind, prefix, sizes = family
+    model_type = model_type.split(" ")[0]
     drawn = sizes(pick)
     if kind not in ("both", "images"):
         drawn["pad_token_id"] = 0  # within so few words
     config = CONFIG_MAPPING[model_type](**drawn)
     name = class_of(pick, kind, prefix)
     with torch.device("meta"):
-        model = name(config)
+        model = name(config=config) if model_type == "vision-encoder-decoder" else name(config)
         model.tie_weights()
     parameters = {key: value for key, value in model.named_parameters() if value.requires_grad}
     written = kept(json.loads(config.to_json_string(use_diff=True)))

@@ -172,8 +172,9 @@ TEST_F(Config, VisionEncoderDecoder) {
                       "n_positions": 1024, "vocab_size": 50257, "add_cross_attention": true}})";
   EXPECT_EQ(parameters_of(*read_job({config(kCaptions)}).workload), 239195904);
   Json other = Json::parse(kCaptions);
-  other["decoder"]["model_type"] = "trocr";
-  EXPECT_TRUE(contains(test::refusal_of_job(config(other.dump())), "bart, mbart and gpt2 are"));
+  other["decoder"]["model_type"] = "xglm";
+  EXPECT_TRUE(
+      contains(test::refusal_of_job(config(other.dump())), "bart, mbart, trocr and gpt2 are"));
 }
 
 // By the config.json beside each checkpoint; their sizes are those of the rows by name.
