@@ -167,7 +167,7 @@ TEST_F(NcclNode, SaysWhatIsWrong) {
   for (int i = 0; i < 100001; ++i) many += "<a/>";
   const char* foreign =
       "expected NCCL's topology, <system> with GPUs (NCCL_TOPO_DUMP_FILE writes it), what "
-      "`nvidia-smi topo -m` prints, or a log of NCCL_DEBUG=INFO";
+      "`nvidia-smi topo -m` or `rocm-smi --showtopo` prints, or a log of NCCL_DEBUG=INFO";
   const std::pair<std::string, std::string> rows[] = {
       {whole(cpu("", two)),
        "its GPUs may be h100-pcie, h100-nvl, h100-sxm, h200-nvl, h200-sxm, gh200; --gpu says "
@@ -271,7 +271,8 @@ TEST_F(NcclNode, LinesOfNvidiaSmiNameTheGpu) {
   const std::string links = matrix({{0, 12}, {12, 0}});
   for (const char* line : {"GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-1)\n",
                            "0, NVIDIA A100-SXM4-80GB\n1, NVIDIA A100-SXM4-80GB\n",
-                           "|   0  NVIDIA A100-SXM4-80GB          On  | 0000 |\n"}) {
+                           "|   0  NVIDIA A100-SXM4-80GB          On  | 0000 |\n",
+                           "|   0  Tesla A100-SXM4-80GB    On  | 0000 |\n"}) {
     test::write_text(path(), line + links);
     EXPECT_EQ(nccl_node(path(), "", "").device, "a100-sxm-80gb") << line;
   }
@@ -284,23 +285,137 @@ TEST_F(NcclNode, PcieThroughProcessorsIsNamed) {
   const std::string text = matrix({{0, 0}, {0, 0}});
   const auto source = [&](const std::string& way) {
     std::string own = text;
-    for (auto at = own.find("SYS"); at != own.npos; at = own.find("SYS")) own.replace(at, 3, way);
+    for (auto at = own.find("SYS"); at != own.npos; at = own.find("SYS", at + 1)) {
+      own.replace(at, 3, way);
+    }
     test::write_text(path(), own);
     return std::string(nccl_node(path(), "a100-pcie-80gb", "").source);
   };
-  for (const char* way : {"PHB", "NODE"}) {
+  for (const char* way : {"PHB", "NODE", "SYS", "SOC"}) {  // SOC: before 2018
     EXPECT_TRUE(test::contains(source(way), "guessed as fast as a slot")) << way;
+    EXPECT_TRUE(test::contains(source(way), "NCCL copies through the host's memory")) << way;
   }
   EXPECT_FALSE(test::contains(source("PIX"), "guessed"));
 }
 
-// Files that people wrote by hand say no class of a PCI device with a GPU in it.
+// So it is in NCCL's own file and log: GPUs below one bridge do not need the processor.
+TEST_F(NcclNode, NcclsFilesTellWaysThroughProcessors) {
+  const std::string two = gpus(80, Links(2), "16 GT/s");
+  const std::string one_bridge = pci("0000:aa:00.0", "0x060400", "16 GT/s", two);
+  const auto source = [&](const std::string& all) {
+    return std::string(read(all, "a100-pcie-80gb").source);
+  };
+  EXPECT_TRUE(test::contains(source(cpu("GenuineIntel", two)), "through processors"));
+  EXPECT_FALSE(test::contains(source(cpu("GenuineIntel", one_bridge)), "through processors"));
+  const auto logged = [&](const std::string& line) {
+    const std::string head = "n1:7:7 [0] NCCL INFO ";
+    test::write_text(path(), head + "comm 0x1 rank 0 nranks 2 busId 1000 - Init COMPLETE\n" + head +
+                                 "comm 0x1 rank 1 nranks 2 busId 2000 - Init COMPLETE\n" + head +
+                                 line + "\n");
+    return std::string(nccl_node(path(), "a100-pcie-80gb", "").source);
+  };
+  for (const char* line : {"GPU/1000 :GPU/0-1000 (0/5000.0/LOC) GPU/0-2000 (4/24.0/PHB)",
+                           "Channel 00 : 0[0] -> 1[1] via SHM/direct/direct"}) {
+    EXPECT_TRUE(test::contains(logged(line), "through processors")) << line;
+  }
+  EXPECT_FALSE(test::contains(
+      logged("GPU/1000 :GPU/0-1000 (0/5000.0/LOC) GPU/0-2000 (2/24.0/PIX) CPU/0-0 (1/24.0/PHB)"),
+      "through processors"));
+}
+
+// Files that people wrote by hand say no class of a PCI device with a GPU in it, or a bridge's.
 TEST_F(NcclNode, WithoutAClassItsGpuCounts) {
-  EXPECT_EQ(read("<cpu><pci busid=\"0000:01:00.0\"><gpu dev=\"0\" sm=\"90\"/></pci>"
-                 "<pci busid=\"0000:02:00.0\"><gpu dev=\"1\" sm=\"90\"/></pci></cpu>",
-                 "h100-sxm")
-                .gpus,
-            2);
+  for (const char* kind : {"", " class=\"0x060400\""}) {
+    const std::string one = "<pci busid=\"0000:01:00.0\"" + std::string(kind) + ">";
+    EXPECT_EQ(read("<cpu>" + one +
+                       "<gpu dev=\"0\" sm=\"90\"/></pci>"
+                       "<pci busid=\"0000:02:00.0\"><gpu dev=\"1\" sm=\"90\"/></pci></cpu>",
+                   "h100-sxm")
+                  .gpus,
+              2);
+  }
+  EXPECT_EQ(refusal("<system><cpu><pci busid=\"0000:01:00.0\"><gpu dev=\"0\" sm=\"80\"/>"
+                    "<gpu dev=\"1\" sm=\"80\"/></pci></cpu></system>",
+                    "a100-sxm-80gb"),
+            path() +
+                ": <pci busid=\"0000:01:00.0\"> has 2 <gpu>, of which NCCL reads the first; give "
+                "each a <pci> of its own");
+}
+
+// NVLinks by hand have no class of their other ends, and each pair shows all links of a GPU.
+TEST_F(NcclNode, LinksWithoutClassesLeadToGpusOfTheFile) {
+  const auto box = [](const char* first, const char* second, int count) {
+    const auto one = [&](const char* bus, const char* dev, const std::string& other) {
+      std::string links = "<nvlink target=\"" + other + "\" count=\"" + std::to_string(count) +
+                          "\"/><nvlink target=\"0000:77:00.0\" count=\"" + std::to_string(count) +
+                          "\"/>";
+      return "<pci busid=\"" + std::string(bus) + "\"><gpu dev=\"" + dev + "\" sm=\"90\">" + links +
+             "</gpu></pci>";
+    };
+    return "<cpu>" + one("0000:01:00.0", "0", second) + one("0000:02:00.0", "1", first) + "</cpu>";
+  };
+  EXPECT_NEAR(read(box("0000:01:00.0", "0000:02:00.0", 18), "h100-sxm").inside.bandwidth, 450e9, 1);
+  EXPECT_NEAR(read(box("0", "1", 18), "h100-sxm").inside.bandwidth, 450e9, 1);
+  EXPECT_NEAR(read(box("0", "1", 4), "h100-sxm").inside.bandwidth, 200e9, 1);
+}
+
+// A PCI device names NVIDIA's GPU where its compute capability leaves several.
+TEST_F(NcclNode, NvidiasAreKnownByTheirPciDevice) {
+  const auto box = [](const char* first, const char* second) {
+    const auto one = [](const char* bus, const char* product) {
+      return "<pci busid=\"" + std::string(bus) + "\" class=\"0x030200\" device=\"" + product +
+             "\"><gpu dev=\"0\" sm=\"90\"/></pci>";
+    };
+    return cpu("GenuineIntel", one("a", first) + one("b", second));
+  };
+  EXPECT_EQ(read(box("0x2330", "0x2330")).name, "h100-sxm");
+  EXPECT_EQ(read(box("0x2335", "0x2335")).name, "h200-sxm");
+  const auto whole = [](const std::string& text) { return "<system>" + text + "</system>"; };
+  for (const char* other : {"0x2335", "0x9999"}) {
+    EXPECT_TRUE(test::contains(refusal(whole(box("0x2330", other))), "its GPUs may be h100-pcie"));
+  }
+}
+
+// Prints as `rocm-smi --showtopo` does: weights before the types of links.
+std::string amd_matrix(int count, int island) {
+  std::string names = "       ", text = "============ ROCm System Management Interface ======\n";
+  for (int i = 0; i < count; ++i) names += "GPU" + std::to_string(i) + "         ";
+  for (const bool types : {false, true}) {
+    text += types ? "====== Link Type between two GPUs ======\n" : "=== Weight between two GPUs\n";
+    text += names + "\n";
+    for (int i = 0; i < count; ++i) {
+      text += "GPU" + std::to_string(i) + "   ";
+      for (int j = 0; j < count; ++j) {
+        const char* link = i / island == j / island ? "XGMI" : "PCIE";
+        text += (i == j ? "0" : types ? link : "15") + std::string("         ");
+      }
+      text += "\n";
+    }
+    text += "\n";
+  }
+  return text + "====== Numa Nodes ======\nGPU[0]\t\t: (Topology) Numa Node: 0\n";
+}
+
+TEST_F(NcclNode, TheMatrixOfRocmSmiTellsTheLinks) {
+  const auto told = [&](const std::string& text, const char* gpu) {
+    test::write_text(path(), text);
+    return nccl_node(path(), gpu, "");
+  };
+  const auto box = told(amd_matrix(8, 8), "mi300x");
+  EXPECT_EQ(box.gpus, 8);
+  EXPECT_NEAR(box.inside.bandwidth, 448e9, 1);
+  EXPECT_EQ(box.source, "rocm-smi --showtopo: XGMI joins all GPUs");
+  EXPECT_NEAR(told(amd_matrix(4, 4), "mi300x").inside.bandwidth, 192e9, 1);
+  const auto islands = told(amd_matrix(8, 4), "mi250x");
+  EXPECT_NEAR(islands.inside.bandwidth, 31.5e9, 1);
+  EXPECT_TRUE(test::contains(std::string(islands.source), "through processors"));
+  EXPECT_EQ(told("AMD Instinct MI300X\n" + amd_matrix(8, 8), "").name, "mi300x");
+  EXPECT_TRUE(test::contains(refusal(amd_matrix(8, 8)), "--gpu says which"));
+  EXPECT_EQ(refusal(amd_matrix(8, 8), "h100-sxm"),
+            "--gpu: h100-sxm is not AMD's, the GPUs of " + path() + " are AMD's");
+  const std::string whole = amd_matrix(8, 8);
+  EXPECT_TRUE(test::contains(refusal(whole.substr(0, whole.rfind("GPU6 ")), "mi300x"),
+                             "expected NCCL's topology"));
 }
 
 TEST_F(NcclNode, TheMatrixOfNvidiaSmiTellsTheLinks) {
