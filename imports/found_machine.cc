@@ -133,7 +133,7 @@ class SystemReader {
     if (inside > 1) {
       throw InputError(file_ + ": <pci busid=\"" + attribute(pci, "busid") + "\"> has " +
                        std::to_string(inside) +
-                       " <gpu>, of which NCCL reads the first; give each a <pci> of its own");
+                       " <gpu>: NCCL reads the first; give each a <pci> of its own");
     }
     const std::string product = attribute(pci, "device");
     if (found_.gpus.empty()) found_.product = product;
@@ -363,7 +363,7 @@ bool is_log(const std::string& text) { return text.find(" NCCL INFO ") != text.n
 
 }  // namespace
 
-bool FoundMachine::joined() const {
+bool FoundMachine::joins_gpus() const {
   std::set<std::string> reached;
   std::vector<std::string> next{gpus.front().bus};
   while (!next.empty()) {

@@ -39,7 +39,7 @@ class FoundMachine {
   int capability = 0;              // 90 of an H100; 0: unknown, as in files of virtual machines
 
   // Returns true if NVLinks alone lead from one GPU to all.
-  bool joined() const;
+  bool joins_gpus() const;
   // Returns the NVLinks of the GPU that has the fewest, to GPUs of this machine and its switches.
   int links() const;
   // Returns the rate of the slowest slot; 0: not known.

@@ -214,7 +214,7 @@ void join_inside(const FoundMachine& found, const std::string& file, hardware::K
     if (amd) (void)amd_of(node, found, file);
     return;
   }
-  const bool linked = found.joined() && found.links() > 0;
+  const bool linked = found.joins_gpus() && found.links() > 0;
   if (amd) {
     const AmdDevice& device = amd_of(node, found, file);
     if (linked && device.link > 0) {

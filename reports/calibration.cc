@@ -231,6 +231,14 @@ std::vector<std::string> line_suspicions(const calibrate::LogCalibration& calibr
           " Gbit/s was measured: were GB/s meant (" + plain_number(gigabits * kBits) + " Gbit/s)?"};
 }
 
+// Returns true if a table between nodes has a size of 64 KiB or more.
+bool shows_rate(const cost::MeasuredCostModel& model) {
+  constexpr double kLarge = 65536;
+  return std::ranges::any_of(model.tables, [](const cost::TableCostModel& table) {
+    return table.nodes > 1 && table.max_bytes >= kLarge;
+  });
+}
+
 std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) {
   std::vector<std::string> facts;
   facts.push_back("Mean error over the rows used: " + share(calibration.in_sample) +
@@ -241,8 +249,11 @@ std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) 
     const cost::ScaleCostModel& scale = *calibration.cost_model.scale;
     facts.push_back("Between nodes, at all counts: " + plural(scale.steps.size(), "cost model") +
                     " of an algorithm and protocol, median error " + share(scale.in_sample) +
-                    " over their own rows of 64 KiB and more; a node sends " +
-                    plain_number(scale.prior.bandwidth / kGigabytePerSecond) + " GB/s.");
+                    " over their own rows" +
+                    (shows_rate(calibration.cost_model)
+                         ? " of 64 KiB and more; a node sends " +
+                               plain_number(scale.prior.bandwidth / kGigabytePerSecond) + " GB/s."
+                         : std::string(", all too small for a rate.")));
   }
   if (calibration.line) facts.push_back(line_sentence(calibration));
   if (calibration.node.empty()) {

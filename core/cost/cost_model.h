@@ -83,7 +83,7 @@ struct ScaleCostModel {
   std::vector<StepCostModel> steps;  // by path
   std::vector<NodeRate> rates;       // measured, by GPUs per node
   BytesPerSecond inside = 0;  // rate of the ring inside a node, which limits its NICs; 0: unknown
-  double in_sample = 0;       // median relative error over the rows of 64 KiB and more
+  double in_sample = 0;       // median relative error over the rows of 64 KiB and more, if any
 };
 
 // Inside a node: latency of small payloads = base + steps * step.

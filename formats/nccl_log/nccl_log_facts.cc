@@ -1,8 +1,11 @@
 #include "formats/nccl_log/nccl_log_facts.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <utility>
+
+#include "formats/nccl_log/nccl_log_launch.h"
 
 namespace syncline::calibrate {
 namespace {
@@ -39,6 +42,8 @@ std::optional<LogDevice> device_of(const Tokens& tokens) {
     }
     device.host = tokens[at + 1];
     device.name = name_behind(tokens, at + 3);
+    for (std::size_t part = at + 3; part < std::min(at + 5, tokens.size()); ++part)
+      device.place += (device.place.empty() ? "" : " ") + std::string(tokens[part]);
     return device;
   }
   return std::nullopt;
@@ -80,6 +85,26 @@ std::optional<LogContext> comment_of(const Tokens& tokens, const std::string& li
   return fact;
 }
 
+// Returns the number after a word, "nGpus 8"; 0: none.
+int count_behind(const Tokens& tokens, std::string_view word) {
+  const auto at = std::ranges::find(tokens, word);
+  if (tokens.end() - at < 2) return 0;
+  const int count = number_of<int>(at[1]).value_or(0);
+  return count > 0 && count <= kMaxLoggedRanks ? count : 0;
+}
+
+// Takes the numbers of nodes and GPUs that a command, a sentence or the test itself states.
+void take_shape(const Tokens& tokens, const std::string& line, LogContext& fact) {
+  if (is_nccl_line(line) || !fact.devices.empty()) return;
+  const SaidShape said = shape_in(line);
+  fact.said_nodes = said.nodes;
+  fact.per_node = said.per_node;
+  fact.nodes_guessed = said.nodes > 0;
+  fact.gpus_each = said.gpus_each;
+  const int threads = count_behind(tokens, "nThread"), gpus = count_behind(tokens, "nGpus");
+  if (threads > 0 && gpus > 0 && gpus <= kMaxLoggedRanks / threads) fact.gpus_each = threads * gpus;
+}
+
 }  // namespace
 
 std::optional<LogContext> fact_of(const Tokens& tokens, const std::string& line) {
@@ -92,8 +117,10 @@ std::optional<LogContext> fact_of(const Tokens& tokens, const std::string& line)
   fact.test = find_test_program(line);
   fact.begins_list = has("Using devices");
   const bool begins_run = fact.begins_list || (has("nThread") && has("nGpus"));
-  const bool something =
-      !fact.devices.empty() || !fact.nccl_version.empty() || !fact.test.empty() || begins_run;
+  take_shape(tokens, line, fact);
+  const bool something = !fact.devices.empty() || !fact.nccl_version.empty() ||
+                         !fact.test.empty() || fact.said_nodes > 0 || fact.per_node > 0 ||
+                         begins_run;
   return something ? std::optional(fact) : std::nullopt;
 }
 
@@ -114,7 +141,9 @@ void RunFacts::take(const LogContext& fact) {
                           &LogContext::said_version}) {
     if (!(fact.*text).empty()) context_.*text = fact.*text;
   }
-  for (const auto count : {&LogContext::said_nodes, &LogContext::said_gpus}) {
+  if (fact.said_nodes > 0) context_.nodes_guessed = fact.nodes_guessed;
+  for (const auto count : {&LogContext::said_nodes, &LogContext::said_gpus, &LogContext::per_node,
+                           &LogContext::gpus_each}) {
     if (fact.*count > 0) context_.*count = fact.*count;
   }
 }

@@ -38,9 +38,9 @@ std::optional<LogHead> head_of(const Tokens& tokens) {
       head.root = head.root || word == "root";
     } else if (!head.tail.empty()) {
       head.tail.emplace_back(word);
-    } else if (word == "algbw") {
+    } else if (word == "algbw" || word == "algoBW") {  // the second of Gaudi's hccl_demo
       head.places.back().push_back(LogColumn::kAlg);
-    } else if (word == "busbw") {
+    } else if (word == "busbw" || word == "nw_bw") {
       head.places.back().push_back(LogColumn::kBus);
     } else if (word == "wrong") {
       head.places.back().push_back(LogColumn::kWrong);

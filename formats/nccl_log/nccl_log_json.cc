@@ -87,7 +87,7 @@ void read_devices(const Report& config, LogContext& context) {
     if (rank < 0 || rank >= (1 << 20)) continue;
     context.devices.push_back({static_cast<int>(rank),
                                static_cast<int>(integer(entry, "group", 0) & 0xffff),
-                               text_of(entry, "hostname"), text_of(entry, "device_name")});
+                               text_of(entry, "hostname"), text_of(entry, "device_name"), ""});
   }
   // Only the first device of each process is listed.
   const std::int64_t threads = integer(config, "nthreads", 1);

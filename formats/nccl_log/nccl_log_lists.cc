@@ -1,7 +1,6 @@
 // Results as lists with named columns: RCCL's tests with -Z (JSON or CSV), with one place of a
-// result per entry, and the table of all_reduce_bench.py (stas00/ml-engineering).
+// result per entry.
 #include <algorithm>
-#include <cctype>
 #include <deque>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,17 +14,6 @@ namespace {
 
 // Values by the names of their columns, reduced to small letters and digits.
 using Entry = std::map<std::string, std::string>;
-
-constexpr double kHalfCent = 0.005;  // all_reduce_bench.py prints two digits
-
-std::string plain_name(std::string_view word) {
-  std::string name;
-  for (const char c : word) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0) name += static_cast<char>(std::tolower(byte));
-  }
-  return name;
-}
 
 std::string trimmed(std::string_view cell) {
   constexpr const char* kAround = " \t\r\"";
@@ -178,65 +166,6 @@ class ListTables {
       lacking_;
 };
 
-// Returns "1MiB" or "17.13GBps" as a number times its unit.
-std::optional<double> with_unit(std::string_view word) {
-  static constexpr std::pair<std::string_view, double> kUnits[] = {
-      {"KiB", 1024.0},          {"MiB", 1048576.0}, {"GiB", 1073741824.0},
-      {"TiB", 1099511627776.0}, {"GBps", 1e9},      {"B", 1.0}};
-  for (const auto& [unit, scale] : kUnits) {
-    if (!word.ends_with(unit)) continue;
-    const auto value = amount_of(word.substr(0, word.size() - unit.size()));
-    return value ? std::optional(*value * scale) : std::nullopt;
-  }
-  return std::nullopt;
-}
-
-// Adds one row of all_reduce_bench.py; its missing time is size / algbw.
-void add_bench_row(RawTable& raw, const Tokens& tokens, int line) {
-  if (tokens.size() != 3) return;
-  const auto size = with_unit(tokens[0]);
-  const auto bus = with_unit(tokens[1]);
-  const auto alg = with_unit(tokens[2]);
-  if (!size || !bus || alg.value_or(0) <= 0) return;
-  LogRow of;
-  of.line = line;
-  of.row.size = static_cast<Bytes>(*size);
-  of.row.count = of.row.size / 4;
-  of.row.type = "float";
-  of.row.redop = "sum";
-  of.row.out_of_place = *size / *alg;
-  of.row.out_of_place_alg = *alg;
-  const double rate = *alg / kGigabytePerSecond;
-  of.places[0] = {*of.row.out_of_place / kMicrosecond * kHalfCent / rate, rate, kHalfCent,
-                  *bus / kGigabytePerSecond, kHalfCent};
-  raw.rows.push_back(std::move(of));
-}
-
-// Reads all_reduce_bench.py: "The average bandwidth of all_reduce over 32 ranks", and a table of
-// payload, busbw and algbw.
-std::vector<RawTable> bench_tables(std::string_view text) {
-  std::vector<RawTable> tables;
-  int line = 0;
-  for (const std::string_view one : lines_of(text)) {
-    ++line;
-    std::string cells(one);
-    std::ranges::replace(cells, '|', ' ');
-    const Tokens tokens = split_words(cells);
-    if (const auto at = one.find("average bandwidth of all_reduce"); at != one.npos) {
-      RawTable& raw = tables.emplace_back();
-      raw.table.line = line;
-      raw.context.test = "all_reduce";
-      const auto over = std::ranges::find(tokens, "over");
-      if (tokens.end() - over > 1) raw.context.said_gpus = number_of<int>(over[1]).value_or(0);
-      raw.table.notes.emplace_back("times are size / algbw, as the table has none");
-    } else if (!tables.empty()) {
-      add_bench_row(tables.back(), tokens, line);
-    }
-  }
-  std::erase_if(tables, [](const RawTable& raw) { return raw.rows.empty(); });
-  return tables;
-}
-
 }  // namespace
 
 std::vector<RawTable> nccl_list_tables(std::string_view text) {
@@ -247,8 +176,7 @@ std::vector<RawTable> nccl_list_tables(std::string_view text) {
   for (const Entry& entry : json ? json_entries(text) : csv_entries(text)) {
     read.add(entry, json ? 1 : ++line);
   }
-  std::vector<RawTable> tables = read.take();
-  return tables.empty() ? bench_tables(text) : tables;
+  return read.take();
 }
 
 }  // namespace syncline::calibrate

@@ -20,7 +20,8 @@ struct LogDevice {
   int rank = 0;
   int group = 0;  // communicators of a split world; the table is group 0's
   std::string host;
-  std::string name;  // of the GPU; empty if the line ends before it
+  std::string name;   // of the GPU; empty if the line ends before it
+  std::string place;  // its number and bus, "0 [0000:02:00]"
 };
 
 // Facts stated before a table, or by one line.
@@ -34,6 +35,9 @@ struct LogContext {
   std::string said_test;  // from "# COLLECTIVE: ..." and its like
   int said_nodes = 0;
   int said_gpus = 0;
+  int per_node = 0;            // processes of a node by the command
+  int gpus_each = 0;           // of a process: nThread x nGpus
+  bool nodes_guessed = false;  // by a command or a sentence, not by a published table's comment
   std::string said_version;
   std::map<std::string, std::string> settings;  // of NCCL's environment
   bool several_worlds = false;                  // several processes are rank 0 of NCCL's world
@@ -73,8 +77,9 @@ struct RawTable {
   std::vector<std::string> tail;  // its words after the columns that the test prints
   LogContext context;
   bool context_inherited = false;  // the log states no new fact after the previous table
-  bool sent_away = false;  // of 2018: algbw may count only bytes that a rank sends to others
-  int root = -1;           // of the rows; -1: none
+  bool sent_away = false;    // of 2018: algbw may count only bytes that a rank sends to others
+  bool busbw_alone = false;  // of 2019: so it may, if busbw is the same
+  int root = -1;             // of the rows; -1: none
   // Range of busbw / algbw that the digits printed in all rows together allow.
   double least_ratio = 0;
   double largest_ratio = std::numeric_limits<double>::infinity();
@@ -109,8 +114,16 @@ std::vector<RawTable> nccl_list_tables(std::string_view text);
 // Sets ranks, nodes, collective and version by the evidence.
 void settle_shape(RawTable& raw, const std::string& file_name);
 
+// Reads tables with named columns that people make of such tests: CSV, Markdown, columns of blanks.
+std::vector<RawTable> nccl_column_tables(std::string_view text);
+// Returns the line by which a test ended with an error; empty: none.
+std::string failure_in(std::string_view text);
+
 // Returns "all_reduce" for "all_reduce_perf", "AllReduce", ...; empty if it is none of the tests.
 std::string test_name(std::string_view word);
+// Returns the test that a sentence names as such, "AllReduce (PASS)"; empty: none, or only a word
+// of other meanings such as "reduce".
+std::string test_in_sentence(std::string_view line);
 // Returns the first test named in `line` as a program ("all_reduce_perf"), or empty.
 std::string find_test_program(std::string_view line);
 // Returns NCCL's version code as text: 22902 -> "2.29.2"; 2708 -> "2.7.8".

@@ -23,13 +23,19 @@ std::string amount_text(double value) {
 // Returns a time in microseconds.
 double microseconds(const std::optional<Seconds>& time) { return *time / kMicrosecond; }
 
+// Returns true if algbw may count only the bytes that a rank sends to others, as busbw does.
+bool may_be_sent_away(const RawTable& raw, const PrintedPlace& printed) {
+  if (raw.sent_away || !raw.busbw_alone || printed.bus < 0) return raw.sent_away;
+  return std::abs(printed.bus - printed.alg) <= printed.alg_half + printed.bus_half;
+}
+
 // Removes the times that contradict the bandwidth printed in their own row.
-void leave_out_unlawful(LogRow& row, bool sent_away) {
+void leave_out_unlawful(const RawTable& raw, LogRow& row) {
   for (const bool out : {true, false}) {
     auto& time = out ? row.row.out_of_place : row.row.in_place;
     if (row.row.size <= 0 || !time || *time <= 0) continue;
     const PrintedPlace& printed = row.places[out ? 0 : 1];
-    if (lawful(row.row.size, microseconds(time), printed, sent_away)) continue;
+    if (lawful(row.row.size, microseconds(time), printed, may_be_sent_away(raw, printed))) continue;
     const std::string found = "time " + amount_text(microseconds(time)) + " us, ";
     if (printed.alg_half <= 0) {
       row.leave_out(out, found + "without an algbw to compare it with");
@@ -171,7 +177,7 @@ bool lawful(Bytes size, double time, const PrintedPlace& printed, bool sent_away
 }
 
 std::vector<RawTable> parts_of(RawTable raw) {
-  for (LogRow& row : raw.rows) leave_out_unlawful(row, raw.sent_away);
+  for (LogRow& row : raw.rows) leave_out_unlawful(raw, row);
   say_choices(raw);
   const std::vector<OwnColumn> columns = own_columns(raw);
   const std::vector<LogRow> rows = std::move(raw.rows);
@@ -187,7 +193,7 @@ std::vector<RawTable> parts_of(RawTable raw) {
     part.table.type = row.row.type;
     part.table.redop = row.row.redop;
     part.table.root = row.root;
-    part.table.own = own;
+    if (!own.empty()) part.table.own = own;
     if (parts.size() > 1) part.table.line = row.line;
     return part;
   };

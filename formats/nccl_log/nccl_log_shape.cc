@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,17 +24,22 @@ struct Columns {
   int multiple = 0;                 // size / (count x element), if equal in all rows
   bool in_place_unchecked = false;  // only the out-of-place results were checked
   bool unchecked = false;           // neither were
+  bool above_one = false;           // busbw is more than algbw: an all-reduce's alone can be
 };
 
-Columns columns_of(const cost::MeasuredTable& table) {
+Columns columns_of(const RawTable& raw) {
+  const cost::MeasuredTable& table = raw.table;
   Columns columns;
+  columns.above_one = raw.has_ratio && raw.least_ratio > 1;
   bool out_checked = false;
   bool in_checked = false;
+  bool in_timed = false;
   bool first = true;
   for (const cost::MeasuredRow& row : table.rows) {
     columns.redop = row.redop;
     out_checked = out_checked || row.out_of_place_wrong.has_value();
     in_checked = in_checked || row.in_place_wrong.has_value();
+    in_timed = in_timed || row.in_place.has_value();
     const int size = nccl_type_size(row.type);
     if (row.count <= 0 || row.size <= 0 || size == 0) continue;
     const Bytes base = row.count <= row.size / size ? row.count * size : 0;
@@ -42,7 +48,7 @@ Columns columns_of(const cost::MeasuredTable& table) {
     columns.multiple = first || columns.multiple == found ? found : 0;
     first = false;
   }
-  columns.in_place_unchecked = out_checked && !in_checked;
+  columns.in_place_unchecked = out_checked && !in_checked && in_timed;
   columns.unchecked = !out_checked && !in_checked;
   return columns;
 }
@@ -53,12 +59,14 @@ bool agrees(std::string_view test, const Columns& columns) {
   const bool moves = one_of(test, {"all_gather", "broadcast", "alltoall", "gather", "scatter"});
   if (reduces && columns.redop == "none") return false;
   if (moves && !columns.redop.empty() && columns.redop != "none") return false;
+  if (columns.above_one && test != "all_reduce") return false;
   const bool whole = one_of(test, {"all_reduce", "reduce", "broadcast", "sendrecv"});
   return !(whole && columns.multiple > 1);
 }
 
 // Returns the collective by only its columns; empty if several fit.
 std::string test_by_columns(const RawTable& raw, const Columns& columns) {
+  if (columns.above_one) return "all_reduce";
   const bool rooted = raw.root >= 0;
   const bool ratio_one = raw.has_ratio && raw.least_ratio <= 1 && raw.largest_ratio >= 1;
   // From 2018 to 2022 only broadcast had a root and no operation.
@@ -141,6 +149,7 @@ struct Listed {
   std::map<std::string, int> hosts;  // ranks of each
   bool whole = false;                // no device is missing
   bool split = false;                // one communicator of several
+  std::string shared;                // GPU of several ranks, "0 [0000:02:00] of lab"
 };
 
 Listed listed_devices(const LogContext& context) {
@@ -150,10 +159,16 @@ Listed listed_devices(const LogContext& context) {
   const int group = devices.front().group;
   int counted = 0;
   int last = -1;
+  std::set<std::string> places;
   for (const LogDevice& device : devices) {
     last = std::max(last, device.rank);
     listed.split = listed.split || device.group != group;
     if (device.group != group) continue;
+    // Buses of virtual machines may be unknown: "[0x00]".
+    const std::string place = device.place + " of " + device.host;
+    const bool known =
+        device.place.find_first_of("123456789abcdef", device.place.find('[')) != std::string::npos;
+    if (known && !places.insert(place).second) listed.shared = place;
     listed.hosts[device.host] += context.ranks_per_device;
     counted += context.ranks_per_device;
   }
@@ -175,6 +190,10 @@ bool take_devices(const Listed& listed, const Span& span, cost::MeasuredTable& t
   if (!listed.whole) {
     table.notes.push_back("the list of devices is incomplete: it does not show the nodes");
     return false;
+  }
+  if (!listed.shared.empty()) {
+    table.notes.push_back("ranks share GPU " + listed.shared +
+                          ": these are no times of a GPU for each");
   }
   table.nodes = static_cast<int>(listed.hosts.size());
   const int each = listed.hosts.begin()->second;
@@ -231,12 +250,21 @@ void settle_ranks(RawTable& raw, const Columns& columns) {
   if (table.ranks == 0) take_comment(raw.context.said_gpus, span, table);
   if (table.ranks == 0) take_columns(span, table);
 
-  // Without a complete list the nodes are those of a comment, if they divide the ranks.
-  const int said_nodes = raw.context.said_nodes;
-  if (said_nodes > 0 && (table.ranks == 0 || table.ranks % said_nodes == 0)) {
-    table.nodes = said_nodes;
-  } else if (table.ranks == 1) {
+  // Without a complete list the nodes are those that a comment or the command says, if they divide
+  // the ranks. A process has GPUs of one node.
+  const LogContext& said = raw.context;
+  const int each = said.per_node * std::max(1, said.gpus_each);
+  if (said.said_nodes > 0 && (table.ranks == 0 || table.ranks % said.said_nodes == 0)) {
+    table.nodes = said.said_nodes;
+  } else if (each > 0 && table.ranks > 0 && table.ranks % each == 0) {
+    table.nodes = table.ranks / each;
+  } else if (table.ranks == 1 || (table.ranks > 0 && table.ranks == said.gpus_each)) {
     table.nodes = 1;
+  }
+  if (table.nodes > 0 && (said.nodes_guessed || said.per_node > 0)) {
+    table.notes.push_back("on " + std::to_string(table.nodes) +
+                          (table.nodes == 1 ? " node" : " nodes") +
+                          " by the command or a line before it");
   }
   if (table.nodes > 0 && table.ranks > 0) table.gpus_per_node = table.ranks / table.nodes;
 }
@@ -258,7 +286,7 @@ std::string squeeze(std::string_view word) {
 }  // namespace
 
 void settle_shape(RawTable& raw, const std::string& file_name) {
-  const Columns columns = columns_of(raw.table);
+  const Columns columns = columns_of(raw);
   settle_test(raw, columns, file_name);
   settle_algorithm(raw);
   settle_ranks(raw, columns);
@@ -273,6 +301,20 @@ std::string test_name(std::string_view word) {
     if (squeezed.find(squeeze(test)) != std::string::npos) return std::string(test);
   }
   return {};
+}
+
+std::string test_in_sentence(std::string_view line) {
+  const std::string program = find_test_program(line);
+  if (!program.empty()) return program;
+  const std::string squeezed = squeeze(line);
+  std::string found;
+  for (const std::string_view test : kTests) {
+    if (one_of(test, {"reduce", "gather", "scatter", "broadcast"})) continue;
+    if (squeezed.find(squeeze(test)) == std::string::npos) continue;
+    if (!found.empty() && !found.starts_with(test)) return {};  // several
+    if (found.empty()) found = test;
+  }
+  return found;
 }
 
 std::string find_test_program(std::string_view line) {

@@ -83,6 +83,7 @@ class TextTables {
     raw.lead = head_->lead;
     raw.tail = head_->tail;
     raw.sent_away = head_->milliseconds;
+    raw.busbw_alone = !head_->counted;
     facts.begin_table(raw);
     if (guessed_) note("the table has no head: columns taken from the shape of its rows");
     const auto is_host_time = [](const auto& place) {
@@ -279,5 +280,15 @@ class TextReader {
 }  // namespace
 
 std::vector<RawTable> nccl_text_tables(std::string_view text) { return TextReader().read(text); }
+
+std::string failure_in(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = plain_line(text.substr(at, end - at));
+    if (is_failure(line)) return line;
+    at = end + 1;
+  }
+  return {};
+}
 
 }  // namespace syncline::calibrate

@@ -1,6 +1,7 @@
 #include "formats/nccl_log/nccl_log_words.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstddef>
 
@@ -89,6 +90,15 @@ std::string plain_line(std::string_view line) {
   if (digits > begin && digits < text.size() && text[digits] == ':') text.erase(0, digits + 1);
   drop_ranks(text);
   return text;
+}
+
+std::string plain_name(std::string_view word) {
+  std::string name;
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) name += static_cast<char>(std::tolower(byte));
+  }
+  return name;
 }
 
 bool is_nccl_line(std::string_view line) {

@@ -19,6 +19,8 @@ Tokens split_words(std::string_view line);
 std::vector<std::string> preceding_words(const Tokens& tokens, std::size_t end);
 // Removes the '#' of a label.
 std::string_view bare(std::string_view label);
+// Returns a column's name in small letters and digits: "algbwgbs" for "algBW (GB/s)".
+std::string plain_name(std::string_view word);
 // True if NCCL itself wrote into the line.
 bool is_nccl_line(std::string_view line);
 

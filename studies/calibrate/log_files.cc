@@ -15,6 +15,7 @@
 #include "formats/input/document.h"
 #include "formats/json/text.h"
 #include "formats/nccl_log/nccl_log_parts.h"
+#include "formats/text/visible.h"
 #include "studies/calibrate/inspector/inspector.h"
 
 namespace syncline::calibrate {
@@ -102,6 +103,18 @@ void say_repeats(cost::MeasuredTable& table) {
       " times): the median of their times is used");
 }
 
+// Takes the nodes of the table before for one of as many ranks that says none.
+void inherit_nodes(const std::vector<cost::MeasuredTable>& before, cost::MeasuredTable& table) {
+  if (before.empty() || table.nodes > 0 || table.ranks < 1) return;
+  const cost::MeasuredTable& last = before.back();
+  if (last.ranks != table.ranks || last.nodes < 1 || last.gpus_per_node < 1) return;
+  table.nodes = last.nodes;
+  table.gpus_per_node = last.gpus_per_node;
+  table.notes.push_back("on " + std::to_string(table.nodes) +
+                        (table.nodes == 1 ? " node" : " nodes") +
+                        " as the table before, which is of as many ranks");
+}
+
 constexpr std::size_t kMaxUnpackedBytes = std::size_t{1} << 30;
 
 // Unpacks gzip data. Concatenated files are one text, as for gzip itself.
@@ -185,6 +198,17 @@ void check_table(const LogFile& file, const cost::MeasuredTable& table) {
     throw InputError(place + "algorithm tree: NCCL has it for all_reduce only, found " +
                      table.test);
   }
+}
+
+// Notes that the sizes of a table are too small for a rate.
+void say_small(cost::MeasuredTable& table) {
+  constexpr Bytes kLeast = 64 << 10;
+  Bytes largest = 0;
+  for (const cost::MeasuredRow& row : table.rows) largest = std::max(largest, row.size);
+  if (largest >= kLeast) return;
+  table.notes.push_back("its largest size is " + std::to_string(largest) +
+                        " bytes, which shows latencies and no rate: gradients are larger, run it "
+                        "up to -e 1G");
 }
 
 bool has_times(const cost::MeasuredTable& table) {
@@ -296,6 +320,7 @@ std::vector<cost::MeasuredTable> nccl_log_from_text(const std::string& name,
   } else {
     raws = nccl_text_tables(text);
     if (raws.empty()) raws = nccl_list_tables(text);
+    if (raws.empty()) raws = nccl_column_tables(text);
     // Its times are those of training steps, including the wait for the slowest rank.
     const bool logger = text.find("busbw_avg") != text.npos && text.find("Comm. Op") != text.npos;
     problem = logger ? "is DeepSpeed's log of communication, whose times contain waiting"
@@ -308,14 +333,21 @@ std::vector<cost::MeasuredTable> nccl_log_from_text(const std::string& name,
       part.table.source = name;
       settle_shape(part, file_name);
       if (!part.context.devices.empty()) part.table.device = part.context.devices.front().name;
+      inherit_nodes(tables, part.table);
       say_repeats(part.table);
       tables.push_back(std::move(part.table));
     }
   }
+  const std::string failure = tables.empty() ? failure_in(text) : "";
+  if (!failure.empty()) {
+    throw InputError(name + ": the test failed before its first row, \"" + shorten_text(failure) +
+                     "\": run it again");
+  }
   if (tables.empty()) {
     throw InputError(name + ": " + problem +
                      "; looked for rows of size, count and type (\"1048576  262144  float ...\") "
-                     "with time, algbw and busbw, as nccl-tests prints them, or its JSON (-J)");
+                     "with time, algbw and busbw, as nccl-tests prints them, or its JSON (-J), and "
+                     "for columns named size, time, algbw and busbw");
   }
   return tables;
 }
@@ -328,10 +360,12 @@ std::vector<cost::MeasuredTable> read_tables(const std::vector<std::string>& nam
     const std::size_t before = tables.size();
     std::vector<std::string> others;
     std::string seen;
+    bool foreign = true;  // all are of collectives that no plan contains
     for (cost::MeasuredTable& table : read_log(file.path)) {
       if (!table.kind && file.nodes > 0) cost::set_shape(table, file.nodes, file.gpus_per_node);
       const std::string why = passed_over(file, table);
       if (!why.empty()) {
+        foreign = foreign && why.starts_with(kNotOfAPlan);
         const std::string test = table.test.empty() ? "unknown" : table.test;
         seen += (seen.empty() ? "" : ", ") + test + " (" + why + ")";
         others.push_back("the table of line " + std::to_string(table.line) + ", " + test +
@@ -341,13 +375,14 @@ std::vector<cost::MeasuredTable> read_tables(const std::vector<std::string>& nam
       if (file.nodes > 0) cost::set_shape(table, file.nodes, file.gpus_per_node);
       choose_forced(file, kAlgorithms.at(algorithm), table);
       check_table(file, table);
+      say_small(table);
       tables.push_back(std::move(table));
     }
     if (tables.size() == before) {
       throw InputError(file.path +
                        ": expected all_reduce, all_gather, reduce_scatter, broadcast or reduce, "
                        "found " +
-                       seen);
+                       seen + (foreign ? "; run all_reduce_perf on the same nodes" : ""));
     }
     auto& notes = tables[before].notes;
     notes.insert(notes.end(), others.begin(), others.end());

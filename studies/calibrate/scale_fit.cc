@@ -81,12 +81,14 @@ std::vector<cost::PathRow> rows_between(const std::vector<SizeFit>& tables,
   return rows;
 }
 
-// Returns the median error over the rows of 64 KiB and more; 0 if there are none.
+// Returns the median error over the rows of 64 KiB and more; over all if there are none.
 double error_of(const cost::ScaleCostModel& scale, const std::vector<cost::PathRow>& rows) {
   constexpr double kLarge = 65536;
+  const auto is_large = [](const cost::PathRow& row) { return row.bytes >= kLarge; };
+  const bool any = std::ranges::any_of(rows, is_large);
   std::vector<double> errors;
   for (const cost::PathRow& row : rows) {
-    if (row.bytes < kLarge) continue;
+    if (any && !is_large(row)) continue;
     const cost::StepPath path = cost::PathChoice(scale.graph, row.kind, row.nodes,
                                                  row.gpus_per_node, row.forced)(row.bytes);
     const double time = cost::step_time(cost::step_cost_model_of(scale, path), row.kind, row.bytes,

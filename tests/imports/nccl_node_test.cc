@@ -338,7 +338,7 @@ TEST_F(NcclNode, WithoutAClassItsGpuCounts) {
                     "<gpu dev=\"1\" sm=\"80\"/></pci></cpu></system>",
                     "a100-sxm-80gb"),
             path() +
-                ": <pci busid=\"0000:01:00.0\"> has 2 <gpu>, of which NCCL reads the first; give "
+                ": <pci busid=\"0000:01:00.0\"> has 2 <gpu>: NCCL reads the first; give "
                 "each a <pci> of its own");
 }
 
