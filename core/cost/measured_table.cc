@@ -55,13 +55,26 @@ bool same_shape(const MeasuredTable& a, const MeasuredTable& b) {
          a.forced == b.forced;
 }
 
+namespace {
+
+std::string shown_ranks(const MeasuredTable& table) {
+  if (table.ranks > 0) return std::to_string(table.ranks);
+  if (table.least_ranks == 0) return "no number of";
+  return std::to_string(table.least_ranks) +
+         (table.most_ranks == 0 ? " or more" : " to " + std::to_string(table.most_ranks));
+}
+
+}  // namespace
+
 void set_shape(MeasuredTable& table, int nodes, int gpus_per_node) {
   const std::int64_t ranks = std::int64_t{nodes} * gpus_per_node;
-  if (nodes < 1 || gpus_per_node < 1 || (table.ranks != 0 && ranks != table.ranks)) {
+  const bool fits = table.ranks != 0 ? ranks == table.ranks
+                                     : ranks >= table.least_ranks &&
+                                           (table.most_ranks == 0 || ranks <= table.most_ranks);
+  if (nodes < 1 || gpus_per_node < 1 || !fits) {
     throw InputError(table.source + ": line " + std::to_string(table.line) + ": given " +
                      std::to_string(nodes) + " nodes x " + std::to_string(gpus_per_node) +
-                     " GPUs, the table shows " +
-                     (table.ranks == 0 ? "no number of" : std::to_string(table.ranks)) + " ranks");
+                     " GPUs, the table shows " + shown_ranks(table) + " ranks");
   }
   table.nodes = nodes;
   table.gpus_per_node = gpus_per_node;

@@ -45,6 +45,8 @@ struct MeasuredTable {
   int ranks = 0;  // 0: unknown, like the next two
   int nodes = 0;
   int gpus_per_node = 0;
+  int least_ranks = 0;       // by busbw / algbw; 0: not known
+  int most_ranks = 0;        // 0: not known, or any number
   std::string nccl_version;  // "2.18.3", empty: unknown
   ForcedAlgorithm forced = ForcedAlgorithm::kNone;
   std::string other_algorithm;  // other forced algorithm than ring and tree: "NVLS"

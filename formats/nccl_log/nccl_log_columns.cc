@@ -355,7 +355,7 @@ class NamedTable {
     if (binary_rates_)
       raw.table.notes.emplace_back(
           "its rates are GiB/s, as size / time is, whatever its head says");
-    if (in_doubt_) raw.table.notes.emplace_back("KB, MB and GB are taken as powers of 1024");
+    if (base_unknown_) raw.table.notes.emplace_back("KB, MB and GB are read as powers of 1024");
     return raw;
   }
 
@@ -373,7 +373,7 @@ class NamedTable {
     }
     const double base = thousands > others ? 1000 : 1024;
     for (NamedRow& read : rows_) {
-      in_doubt_ |= read.size.decimal && read.size.power > 0 && thousands + others == 0;
+      base_unknown_ |= read.size.decimal && read.size.power > 0 && thousands + others == 0;
       const double size =
           read.size.value * std::pow(read.size.decimal ? base : 1024, read.size.power);
       read.row.row.size = size < 1e18 ? static_cast<Bytes>(std::llround(size)) : -1;
@@ -422,7 +422,7 @@ class NamedTable {
   std::map<std::string, std::string> settings_;
   std::vector<NamedRow> rows_;
   bool binary_rates_ = false;  // GiB/s under the name of GB/s, as AWS's nccom-test prints
-  bool in_doubt_ = false;      // sizes in MB, and no time tells their base
+  bool base_unknown_ = false;  // sizes in MB, and no time tells their base
 };
 
 // Returns true for lines that belong to a table without being a row: Markdown's rule, a row without

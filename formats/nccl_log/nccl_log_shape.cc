@@ -219,6 +219,8 @@ void take_columns(const Span& span, cost::MeasuredTable& table) {
   if (table.ranks > 0) {
     table.notes.push_back("ranks recovered from the columns");
   } else if (span.known) {
+    table.least_ranks = span.least;
+    table.most_ranks = span.largest;
     table.notes.push_back("busbw / algbw leaves " + std::to_string(span.least) + " to " +
                           (span.largest == 0 ? "any number of" : std::to_string(span.largest)) +
                           " ranks open");

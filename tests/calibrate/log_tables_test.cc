@@ -84,7 +84,7 @@ TEST(LogTables, TheCommandTellsTheNodes) {
 }
 
 // A second table of as many ranks is of the same nodes.
-TEST(LogTables, NodesHoldForATableOfAsManyRanks) {
+TEST(LogTables, TheTableBeforeTellsTheNodes) {
   const std::string gather = " 1048576 32768 float none -1 100.0 10.49 9.18 0 101.0 10.38 9.08 0\n";
   const auto tables =
       tables_in("srun --nodes=4 all_gather_perf\n" + kTablesHead + gather + kTablesEnd +
@@ -196,9 +196,18 @@ TEST(LogTables, TheTimeTellsTheBaseOfMegabytes) {
   const MeasuredTable bare =
       read("| 16 MB | 10.00 | 15.00 |\n", "| Message size | algbw (GB/s) | **busbw (GB/s)** |\n");
   EXPECT_EQ(bare.rows.at(0).size, 16777216);
-  EXPECT_TRUE(is_noted(bare, "MB and GB are taken as powers of 1024"));
+  EXPECT_TRUE(is_noted(bare, "MB and GB are read as powers of 1024"));
   EXPECT_TRUE(is_noted(bare, "times are size / algbw"));
   EXPECT_EQ(shape_of(bare), "all_reduce, 2 x 2");
+}
+
+// Of 512 ranks busbw / algbw is 1.996: no other counts fit.
+TEST(LogTables, RatesExcludeOtherCounts) {
+  const std::string text =
+      "all-reduce\n| Size | Time (us) | algbw | busbw |\n| 1 GiB | 15017 | 71.50 | 142.72 |\n";
+  EXPECT_EQ(shape_of(tables_in(text, "@64x8").at(0)), "all_reduce, 64 x 8");
+  EXPECT_TRUE(test::contains(test::input_error([&] { (void)tables_in(text, "@1x8"); }),
+                             "given 1 nodes x 8 GPUs, the table shows 4"));
 }
 
 // A column of ranks makes tables, and GiB/s under the name of GB/s are told by the time.
