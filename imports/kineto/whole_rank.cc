@@ -101,6 +101,20 @@ void note_carried(const WholeStep& typical, std::vector<std::string>& notes) {
                   "as if each travelled alone");
 }
 
+void note_cut(const WholeStep& typical, std::vector<std::string>& notes) {
+  if (typical.cut.empty()) return;
+  std::string shapes;
+  for (const std::vector<std::int64_t>& shape : typical.cut) {
+    shapes += shapes.empty() ? "" : ", ";
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      shapes += (i == 0 ? "" : "x") + std::to_string(shape[i]);
+    }
+  }
+  notes.push_back("gradients of " + shapes +
+                  " are cut by the tensor group by their sizes: then they are as large as their "
+                  "collectives");
+}
+
 // Returns a group's identity on every rank: role and ranks, or the name if the ranks are unknown.
 std::tuple<Role, std::vector<int>, std::string> identity_of(const RankGroup& group) {
   return {group.role, group.ranks, group.ranks.empty() ? group.name : ""};
@@ -215,6 +229,7 @@ void read_whole(const Trace& trace, TraceTimeline& timeline, const std::vector<A
   observed.whole = whole_of(steps[typical], groups, parallel, rank.stage);
   observed.groups = std::move(groups);
   note_carried(steps[typical], notes);
+  note_cut(steps[typical], notes);
 }
 
 void join_groups(std::vector<std::vector<RankGroup>> told, Observed& observed) {

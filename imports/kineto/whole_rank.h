@@ -50,6 +50,8 @@ struct WholeStep {
   bool alternates = false;    // forward passes run between backward passes
   int chunks = 1;             // chunks of the model that the stage holds
   int exchanging_passes = 1;  // backward passes after which gradients are exchanged
+  // Shapes that the tensor group cuts, if only the collectives' sizes tell them.
+  std::vector<std::vector<std::int64_t>> cut;
 };
 
 // Returns the step. Times of its passes are without waits for other stages, gradients and

@@ -134,24 +134,69 @@ class WholeSizes {
     return elements;
   }
 
+  using Shape = std::vector<std::int64_t>;
+
   // Divides gradients by the tensor group: torch's DTensors have the shape that all ranks of a
-  // tensor group hold together.
+  // tensor group hold together. All weights are cut if that is as much as the collectives carry;
+  // else those of the shapes with which it is.
   void cut_by_tensor() {
     const std::int64_t all = carried(false) + carried(true);
     if (parallel_.tensor == 1 || all == 0 || in_gradients() <= all) return;
-    std::int64_t cut = 0;
-    const auto is_cut = [&](const Gradient& gradient) {
-      return gradient.shape.size() > 1 && gradient.elements % parallel_.tensor == 0;
-    };
+    std::set<Shape> weights;
+    std::map<Shape, std::int64_t> saved;
+    std::int64_t cut = in_gradients();
     for (const Gradient& gradient : whole_.step.gradients) {
-      cut += is_cut(gradient) ? gradient.elements / parallel_.tensor : gradient.elements;
+      if (gradient.elements % parallel_.tensor != 0) continue;
+      const std::int64_t less = gradient.elements - gradient.elements / parallel_.tensor;
+      saved[gradient.shape] += less;
+      if (gradient.shape.size() < 2) continue;
+      weights.insert(gradient.shape);
+      cut -= less;
     }
-    if (cut > all) return;
+    if (cut != all && carried(true) == 0) {
+      const std::int64_t less = in_gradients() - all;
+      const ShapeChoice choice = choose_shapes(saved, less, less);
+      if (choice.equal == 1) {
+        whole_.cut = {choice.shapes.begin(), choice.shapes.end()};
+        cut_shapes(choice.shapes);
+        return;
+      }
+    }
+    if (cut <= all) cut_shapes(weights);
+  }
+
+  void cut_shapes(const std::set<Shape>& shapes) {
     for (Gradient& gradient : whole_.step.gradients) {
-      if (!is_cut(gradient)) continue;
+      if (!shapes.contains(gradient.shape)) continue;
       gradient.elements /= parallel_.tensor;
       gradient.shape = {gradient.elements};
     }
+  }
+
+  // Shapes with elements from `least` to `most`; the fewest shapes. `equal`: choices of as few.
+  struct ShapeChoice {
+    std::set<Shape> shapes;
+    std::size_t equal = 0;
+  };
+  static ShapeChoice choose_shapes(const std::map<Shape, std::int64_t>& elements,
+                                   std::int64_t least, std::int64_t most) {
+    constexpr std::size_t kMaxShapes = 16;
+    const std::vector<std::pair<Shape, std::int64_t>> list(elements.begin(), elements.end());
+    const std::size_t sets = list.size() > kMaxShapes ? 0 : std::size_t{1} << list.size();
+    std::size_t best = 0;
+    ShapeChoice choice;
+    for (std::size_t set = 1; set < sets; ++set) {
+      std::int64_t sum = 0;
+      for (std::size_t i = 0; i < list.size(); ++i) sum += (set >> i & 1) != 0 ? list[i].second : 0;
+      if (sum < least || sum > most) continue;
+      const bool fewer = best == 0 || std::popcount(set) < std::popcount(best);
+      choice.equal = fewer ? 1 : choice.equal + (std::popcount(set) == std::popcount(best) ? 1 : 0);
+      if (fewer) best = set;
+    }
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if ((best >> i & 1) != 0) choice.shapes.insert(list[i].first);
+    }
+    return choice;
   }
 
   // Chooses the experts' shapes. All gradients of either kind travel in its groups, so their sums
@@ -159,34 +204,18 @@ class WholeSizes {
   void find_experts() {
     const std::int64_t most = carried(true);
     if (most == 0) return;
-    const std::int64_t least = in_gradients() - carried(false);
-    constexpr std::size_t kMaxShapes = 16;
-    std::map<std::vector<std::int64_t>, std::int64_t> shapes;
+    std::map<Shape, std::int64_t> shapes;
     for (const Gradient& gradient : whole_.step.gradients) {
       shapes[gradient.shape] += gradient.elements;
     }
-    const std::vector<std::pair<std::vector<std::int64_t>, std::int64_t>> list(shapes.begin(),
-                                                                               shapes.end());
-    const std::size_t sets = list.size() > kMaxShapes ? 0 : std::size_t{1} << list.size();
-    std::size_t best = 0, equal = 0;
-    for (std::size_t set = 1; set < sets; ++set) {
-      std::int64_t sum = 0;
-      for (std::size_t i = 0; i < list.size(); ++i) sum += (set >> i & 1) != 0 ? list[i].second : 0;
-      if (sum < least || sum > most) continue;
-      const bool fewer = best == 0 || std::popcount(set) < std::popcount(best);
-      equal = fewer ? 1 : equal + (std::popcount(set) == std::popcount(best) ? 1 : 0);
-      if (fewer) best = set;
-    }
-    if (equal != 1) {
-      throw InputError(trace_.path + ": " + (equal == 0 ? "no" : "more than one") +
+    const ShapeChoice choice = choose_shapes(shapes, in_gradients() - carried(false), most);
+    if (choice.equal != 1) {
+      throw InputError(trace_.path + ": " + (choice.equal == 0 ? "no" : "more than one") +
                        " choice of the gradients' shapes adds up to what the experts' groups "
                        "carry, so which are the experts' is not known");
     }
     for (Gradient& gradient : whole_.step.gradients) {
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        const bool chosen = (best >> i & 1) != 0;
-        if (chosen && gradient.shape == list[i].first) gradient.expert = true;
-      }
+      if (choice.shapes.contains(gradient.shape)) gradient.expert = true;
     }
   }
 

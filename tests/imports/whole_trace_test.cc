@@ -170,6 +170,26 @@ TEST_F(WholeTrace, WeightsAreCutByTheTensorGroup) {
   }
 }
 
+// A tensor group may cut some weights only, and biases too: the collectives' sizes tell which.
+TEST_F(WholeTrace, SomeShapesAreCutByTheTensorGroup) {
+  const CutJob job{.tensor = 2, .data = 2, .shard = 2, .whole_shapes = true};
+  const std::string text = CutTraces(job).file(0);
+  for (const char* bias : {"[[8192]]", "[[64, 64]]", "[[8192, 1]]"}) {
+    const Observed observed = read_job({written(test::replaced(text, "[[4096]]", bias))});
+    const Step& step = observed.ranks[0].steps[0];
+    for (std::size_t i = 0; i < step.gradients.size(); ++i) {
+      EXPECT_EQ(step.gradients[i].elements,
+                i % 2 == 0 ? CutTraces::kHigh : CutTraces::kHigh * CutTraces::kWide)
+          << bias;
+    }
+    EXPECT_FALSE(test::any_contains(observed.warnings, "in no collective")) << bias;
+    const bool guessed = bias != std::string("[[8192, 1]]");
+    EXPECT_EQ(test::any_contains(observed.warnings, "cut by the tensor group by their sizes"),
+              guessed)
+        << bias;
+  }
+}
+
 TEST_F(WholeTrace, ShardsOverAllRanks) {
   const CutTraces traces(kSharded);
   expect_use(read_truly(kSharded, traces), traces, {{"shard", Role::kData}});
