@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <string_view>
@@ -214,6 +215,36 @@ Json slurm_list(const Reader& reader, const std::string& words) {
   }
 }
 
+// Refuses a job with nodes that no way joins. Trees that never fill are not walked, so a message
+// between two of them would cost nothing.
+void expect_joined(const Reader& reader, const fabric::Topology& topology) {
+  std::vector<int> part(topology.switches.size());  // by switch: another of its part, or itself
+  std::iota(part.begin(), part.end(), 0);
+  const auto part_of = [&](int each) {
+    while (part[fabric::at(each)] != each) {
+      each = part[fabric::at(each)] = part[fabric::at(part[fabric::at(each)])];
+    }
+    return each;
+  };
+  for (const fabric::FabricLink& link : topology.links) {
+    part[fabric::at(part_of(link.from))] = part_of(link.to);
+  }
+  const auto host_part = [&](int node, int lane) {
+    return part_of(topology.plugs[fabric::at(node * topology.lanes + lane)]);
+  };
+  const auto name = [&](int node) {
+    return topology.names.empty() ? std::to_string(node) : topology.names[fabric::at(node)];
+  };
+  for (const int node : topology.nodes) {
+    for (int lane = 0; lane < topology.lanes; ++lane) {
+      const int first = topology.nodes.front();
+      if (host_part(node, lane) == host_part(first, lane)) continue;
+      reader.fail("placement", "no switch joins nodes " + name(first) + " and " + name(node) +
+                                   ": list nodes that one does, or give the switch above both");
+    }
+  }
+}
+
 // Places the job on nodes that are not `taken`. Random choices use the fabric's seed. Returns the
 // nodes of measurements: adjacent ones, unless the user lists the job's own.
 std::vector<int> read_placement(Reader& reader, int nodes, const std::vector<int>& taken,
@@ -229,6 +260,7 @@ std::vector<int> read_placement(Reader& reader, int nodes, const std::vector<int
     const std::string word =
         reader.word_or("placement", "packed", {"packed", "spread", "scattered"});
     topology.nodes = fabric::place_nodes(topology, nodes, kWords.at(word), topology.seed, taken);
+    expect_joined(reader, topology);
     return fabric::place_nodes(topology, nodes, Placement::kPacked, topology.seed, taken);
   }
   const Json list = host_list ? slurm_list(reader, given->get<std::string>()) : *given;
@@ -243,6 +275,7 @@ std::vector<int> read_placement(Reader& reader, int nodes, const std::vector<int
     if (!distinct.contains(node)) continue;
     reader.fail("placement", "node " + std::to_string(node) + " is another job's");
   }
+  expect_joined(reader, topology);
   return topology.nodes;
 }
 

@@ -168,6 +168,25 @@ TEST(Fabric, ReadsSlurmsFile) {
   EXPECT_THROW(read("gpu[07-"), InputError);
 }
 
+// A file may have trees that nothing joins: Slurm runs no job across them.
+TEST(Fabric, NodesThatNoSwitchJoinsAreRefused) {
+  const test::Scratch scratch;
+  test::write_text(scratch.path("topology.conf"),
+                   "SwitchName=alone Nodes=gpu09\nSwitchName=s0 Nodes=gpu[01-02]\n"
+                   "SwitchName=s1 Nodes=gpu[05-06]\nSwitchName=top Switches=s[0-1]\n");
+  const auto read = [&](const Json& placement) {
+    const Json json =
+        nodes_with(2, {{"kind", "slurm"}, {"file", "topology.conf"}, {"placement", placement}});
+    return read_cluster(Reader(json, scratch.path("c.json"), "cluster")).topology->nodes;
+  };
+  for (const Json& placement : {Json("packed"), Json("gpu[01,09]")}) {
+    const std::string said = input_error([&] { read(placement); });
+    EXPECT_TRUE(contains(said, "cluster.fabric.placement: no switch joins nodes gpu0")) << said;
+    EXPECT_TRUE(contains(said, "list nodes that one does, or give the switch above both")) << said;
+  }
+  EXPECT_EQ(read("gpu[01,06]"), (std::vector<int>{1, 4}));
+}
+
 // Two switches with a node each, and half of a node's cables between them.
 TEST(Fabric, ReadsWhatIbnetdiscoverPrints) {
   const test::Scratch scratch;
