@@ -1,6 +1,7 @@
-// Results as lists with named columns: RCCL's tests with -Z (JSON or CSV), with one place of a
-// result per entry.
+// Results as lists: RCCL's tests with -Z (JSON or CSV), with one place of a result per entry, and
+// Gaudi's hccl_demo.
 #include <algorithm>
+#include <cctype>
 #include <deque>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -85,6 +86,55 @@ std::vector<Entry> csv_entries(std::string_view text) {
     if (!is_result(head)) continue;
     names.clear();
     for (const std::string& cell : cells) names.push_back(plain_name(cell));
+  }
+  return entries;
+}
+
+// Returns the number after a name and "=" or blanks: "--nranks 16", "HCCL_NRANKS=16"; 0: none.
+int number_after(std::string_view line, std::string_view name) {
+  std::size_t at = line.find(name);
+  if (at == line.npos) return 0;
+  at = line.find_first_not_of("= ", at + name.size());
+  if (at == line.npos) return 0;
+  return number_of<int>(line.substr(at, line.find_first_not_of("0123456789", at) - at)).value_or(0);
+}
+
+// Reads the results of Gaudi's hccl_demo, three lines each: the call, and its rates by the network
+// and by size / time.
+std::vector<Entry> demo_entries(std::string_view text) {
+  std::vector<Entry> entries;
+  Entry entry;
+  int ranks = 0, per_node = 0;
+  for (const std::string_view given : lines_of(text)) {
+    std::string line(given);
+    std::ranges::transform(line, line.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (const int found = number_after(line, "nranks"); found > 0) ranks = found;
+    if (const int found = number_after(line, "ranks_per_node"); found > 0) per_node = found;
+    const std::size_t begin = line.find("[benchmark]");
+    if (begin == line.npos) continue;
+    const std::string_view said = std::string_view(line).substr(begin);
+    if (said.find("hccl") != said.npos) entry.clear();
+    for (const char* call : {"allreduce", "broadcast", "reduce"}) {
+      if (said.find(std::string("hccl") + call + "(") == said.npos) continue;
+      entry = {{"name", call}, {"redop", *call == 'b' ? "none" : "sum"}};
+      const std::size_t type = said.find("dtype=") + 6;
+      entry["type"] = said.substr(type, said.find_first_of(",)", type) - type);
+      const std::int64_t count = number_after(said, "count=");
+      entry["size"] = std::to_string(count * nccl_type_size(entry["type"]));
+    }
+    const std::size_t colon = said.find(':');
+    if (entry.empty() || colon == said.npos) continue;
+    const std::string rate = trimmed(said.substr(colon + 1, said.find("gb/s") - colon - 1));
+    const bool of_network = said.find("nw bandwidth") != said.npos;
+    const auto amount = amount_of(rate);
+    if (!amount || *amount <= 0) continue;
+    entry[of_network ? "busbw" : "algbw"] = rate;
+    if (!entry.contains("algbw")) continue;
+    entry["time"] = std::to_string(std::stod(entry["size"]) / *amount / 1e3);
+    if (ranks > 0) entry["ranks"] = std::to_string(ranks);
+    if (ranks > 0 && per_node > 0) entry["nodes"] = std::to_string(ranks / per_node);
+    entries.push_back(std::move(entry));
+    entry.clear();
   }
   return entries;
 }
@@ -176,6 +226,7 @@ std::vector<RawTable> nccl_list_tables(std::string_view text) {
   for (const Entry& entry : json ? json_entries(text) : csv_entries(text)) {
     read.add(entry, json ? 1 : ++line);
   }
+  for (const Entry& entry : demo_entries(text)) read.add(entry, 1);
   return read.take();
 }
 

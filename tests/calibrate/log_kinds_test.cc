@@ -591,6 +591,29 @@ TEST(LogLists, AllReduceBenchIsATable) {
   EXPECT_NEAR(*table.rows[1].out_of_place, 1073741824 / 100e9, 1e-9);
 }
 
+// Gaudi's hccl_demo prints a rate for each size; the command tells the ranks.
+TEST(LogLists, HcclDemosRatesAreRows) {
+  const auto one = [](const std::string& arguments, const char* alg) {
+    return "[BENCHMARK] hcclAllReduce(" + arguments + ", dtype=float, iterations=100)\n" +
+           "[BENCHMARK]     NW Bandwidth   : 187.5 GB/s\n[BENCHMARK]     Algo Bandwidth : " + alg +
+           " GB/s\n";
+  };
+  const std::string rows = one("src!=dst, data_size=33554432, count=8388608", "100.000000") +
+                           one("src!=dst, count=268435456", "100.000000");
+  for (const std::string command :
+       {"python3 run_hccl_demo.py --nranks 16 --ranks_per_node 8 --test all_reduce\n",
+        "HCCL_NRANKS=16 HCCL_RANKS_PER_NODE=8 ./hccl_demo\n"}) {
+    const MeasuredTable table = only_table(command + rows);
+    EXPECT_EQ(table.test, "all_reduce");
+    EXPECT_EQ(table.nodes, 2);
+    EXPECT_EQ(table.gpus_per_node, 8);
+    ASSERT_EQ(table.rows.size(), 2u);
+    EXPECT_NEAR(*table.rows[0].out_of_place, 33554432 / 100e9, 1e-9);
+    EXPECT_NEAR(*table.rows[1].out_of_place, 1073741824 / 100e9, 1e-9);
+  }
+  EXPECT_TRUE(test::contains(log_refusal(rows), "on how many nodes its 16 ranks were"));
+}
+
 TEST(LogLists, DeepSpeedsLogIsRefusedByName) {
   EXPECT_TRUE(test::contains(
       log_refusal("Comm. Op   Message Size   Count   Total Latency(ms)   Avg Latency(ms)   "
