@@ -69,6 +69,21 @@ std::string separate_cells(std::string text) {
   return text;
 }
 
+namespace {
+
+// Drops reStructuredText's role around a line: ":mark:`...`". A wrapped line ends in the next.
+void drop_role(std::string& text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  const std::size_t tick = text.find('`');
+  if (tick == text.npos) return;
+  if (text[begin] == ':' && tick > begin + 1 && text[tick - 1] == ':') text.erase(0, tick + 1);
+  if (std::ranges::count(text, '`') == 1 && text.find_last_not_of(" \r") == text.find('`')) {
+    text.erase(text.find('`'));
+  }
+}
+
+}  // namespace
+
 std::string plain_line(std::string_view line) {
   std::string text;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -83,6 +98,7 @@ std::string plain_line(std::string_view line) {
     const std::size_t at = text.find(mark);
     if (at != std::string::npos && at < 64) text.erase(0, at + mark.size());
   }
+  drop_role(text);
   // srun -l pads numbers of 10 tasks or more: " 2: ".
   std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
   std::size_t digits = begin;

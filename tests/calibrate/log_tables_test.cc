@@ -210,6 +210,21 @@ TEST(LogTables, RatesExcludeOtherCounts) {
                              "given 1 nodes x 8 GPUs, the table shows 4"));
 }
 
+TEST(LogTables, RolesOfReStructuredTextAreNoText) {
+  std::string text;
+  for (const std::string& line :
+       {std::string("# nThread 1 nGpus 8 minBytes 8"),
+        std::string(
+            "# size count type redop root time algbw busbw #wrong time algbw\nbusbw #wrong"),
+        kTablesRow.substr(0, kTablesRow.size() - 1)}) {
+    text += ":mark:`" + line + "`\n\n";
+  }
+  const MeasuredTable table = tables_in(text).at(0);
+  EXPECT_EQ(shape_of(table), "all_reduce, 1 x 8");
+  EXPECT_NEAR(table.rows.at(0).out_of_place.value_or(0), 100e-6, 1e-12);
+  EXPECT_NEAR(table.rows.at(0).in_place.value_or(0), 101e-6, 1e-12);
+}
+
 // A column of ranks makes tables, and GiB/s under the name of GB/s are told by the time.
 TEST(LogTables, ColumnsOfRanksAndRatesOfGibibytes) {
   const std::string rows =
