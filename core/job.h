@@ -143,8 +143,9 @@ struct Workload {
   // measured time. 0: unknown.
   double time_spread = 0;
   // The backward pass recomputes nothing, attention's scores (which flash attention never keeps),
-  // or all of each layer.
-  enum class Recompute { kNone, kSelective, kFull } recompute = Recompute::kNone;
+  // every second product of a layer and all that is cheap (torchtitan's "op"), or all of each
+  // layer.
+  enum class Recompute { kNone, kSelective, kProducts, kFull } recompute = Recompute::kNone;
   int recompute_every = 1;  // kFull: 2 is every second layer
   // FP8 products use delayed scaling: ranks agree on the largest values in each pass, so each waits
   // for all.

@@ -945,8 +945,11 @@ void expect_one_scheme(const InitOptions& options, bool settings) {
   if (!options.zero && !options.fsdp) return;
   if (settings) throw InputError(std::string(option) + ": remove it: the settings say the scheme");
   if (options.parallel.is_object() && !options.parallel.empty()) {
-    throw InputError(std::string(option) +
-                     ": has no meaning with a job that is cut, which Megatron trains");
+    const bool titan = options.fsdp;
+    throw InputError(std::string(option) + ": Megatron trains a job that is cut by options; " +
+                     (titan ? "torchtitan shards and cuts: give its TOML, which has both "
+                              "(parallelism.tensor_parallel_degree)"
+                            : "DeepSpeed cuts by its own settings: give its JSON"));
   }
 }
 

@@ -32,7 +32,7 @@ constexpr std::array kCuts{
     Cut{"etp", "expert_tensor", &InitQuestion::expert_tensor,
         "ranks per expert (tensor parallelism of experts)"}};
 
-constexpr std::array<std::string_view, 3> kRecomputed{"none", "selective", "full"};
+constexpr std::array<std::string_view, 4> kRecomputed{"none", "selective", "products", "full"};
 
 // Returns whether a word begins a launch, and so is no model.
 bool starts_launch(const std::string& word) {
@@ -176,7 +176,24 @@ std::optional<std::int64_t> count_of(const std::optional<std::size_t>& given) {
 void expect_known(const InitQuestion& question) {
   const std::string& word = question.recompute;
   if (word.empty() || std::ranges::find(kRecomputed, word) != kRecomputed.end()) return;
-  throw InputError("--recompute: found '" + word + "', expected none, selective or full");
+  throw InputError("--recompute: found '" + word + "', expected none, selective, products or full");
+}
+
+// Takes the word of --recompute from behind it: as a flag it wants "=", which few expect.
+void take_recomputed(InitQuestion& question) {
+  if (question.recompute != "full") return;
+  const auto known = [](const std::string& word) {
+    return std::ranges::find(kRecomputed, word) != kRecomputed.end();
+  };
+  std::vector<std::string>& words = question.words;
+  if (const auto found = std::ranges::find_if(words, known); found != words.end()) {
+    question.recompute = *found;
+    words.erase(found);
+  } else if (known(question.model)) {
+    question.recompute = question.model;
+    question.model = words.empty() ? "" : words.front();
+    if (!words.empty()) words.erase(words.begin());
+  }
 }
 
 // Lists the arguments about the machines.
@@ -285,7 +302,9 @@ questions::Arguments arguments_of(InitQuestion& question) {
   return list;
 }
 
-Begun answer(const InitQuestion& question) {
+Begun answer(const InitQuestion& asked) {
+  InitQuestion question = asked;
+  take_recomputed(question);
   InitOptions init;
   take_words(question, init);
   take_steps(question, init);

@@ -6,6 +6,7 @@
 #include <deque>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -171,6 +172,38 @@ bool recomputes_layer(const Workload& workload, const Tensor& tensor) {
   if (workload.recompute != Workload::Recompute::kFull) return false;
   const int every = workload.recompute_every;
   return every == 1 || layer_number(tensor.name) % every == every - 1;
+}
+
+std::vector<AgainOrKept> again_or_kept(const OperatorList& list) {
+  std::vector<AgainOrKept> does(list.operators.size(), AgainOrKept::kOutside);
+  std::vector<int> layers(list.values.size(), -1);  // of parameters and their narrow copies
+  std::map<int, int> products;                      // so far, per layer
+  std::size_t first = does.size(), last = 0;        // operators between the layers' ends
+  for (std::size_t o = 0; o < does.size(); ++o) {
+    const Operator& op = list.operators[o];
+    if (op.part != StepPart::kForward) break;
+    int layer = -1;
+    for (const Operand& input : op.inputs) {
+      int& own = layers[index(input.value)];
+      if (own < 0) own = layer_number(list.values[index(input.value)].name);
+      layer = std::max(layer, own);
+    }
+    if (op.kind == "cast" && op.inputs.size() == 1 && layer >= 0) {
+      layers[index(op.outputs.front().value)] = layer;
+      continue;
+    }
+    if (layer >= 0) {
+      first = std::min(first, o);
+      last = o;
+    }
+    const bool counted = layer >= 0 && op.columns > 0;
+    const bool keeps = op.kind.starts_with("flash_attn") || (counted && ++products[layer] % 2 == 1);
+    does[o] = keeps ? AgainOrKept::kKept : AgainOrKept::kAgain;
+  }
+  for (std::size_t o = 0; o < does.size(); ++o) {
+    if (o < first || o > last) does[o] = AgainOrKept::kOutside;
+  }
+  return does;
 }
 
 bool layer_matrix(const Tensor& tensor) {

@@ -33,6 +33,13 @@ int layer_number(const std::string& name);
 // so is everything in no layer.
 bool recomputes_layer(const Workload& workload, const Tensor& tensor);
 
+// What Recompute::kProducts does with an operator of the forward pass: outside the layers it is
+// kept as without recomputation; in a layer attention is, and the first, third, ... product of
+// weights.
+enum class AgainOrKept { kOutside, kAgain, kKept };
+// Returns it for each operator of the list.
+std::vector<AgainOrKept> again_or_kept(const OperatorList& list);
+
 // True for tensors of a numbered layer with two dimensions or more: FP8 multiplies these, but not
 // embeddings and heads.
 bool layer_matrix(const Tensor& tensor);

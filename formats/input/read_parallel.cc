@@ -347,6 +347,11 @@ void cut_workload(const Reader& reader, bool parts_given, const operators::Gener
   const auto sum = [](const Parallel::Exposed& exposed) {
     return exposed.tensor + exposed.context + exposed.expert;
   };
+  if (workload.recompute == Workload::Recompute::kProducts) {
+    // Attention and sums across ranks are kept, so half of a tensor group's collectives return.
+    parallel.backward.tensor += parallel.forward.tensor / 2;
+    parallel.backward.expert += parallel.forward.expert;
+  }
   if (workload.recompute == Workload::Recompute::kFull) {
     const double again = 1.0 / workload.recompute_every;
     parallel.backward.tensor += again * parallel.forward.tensor;

@@ -256,12 +256,37 @@ void name_as_generated(const Reader& reader, Workload& workload) {
   }
 }
 
+// Adds to the layers' backward pass what kProducts computes again of their forward pass.
+void repeat_products(const Device& device, Workload& workload) {
+  const OperatorList& list = *workload.operators;
+  const auto does = plan::again_or_kept(list);
+  Seconds again = 0, all = 0;
+  for (std::size_t o = 0; o < does.size(); ++o) {
+    if (does[o] == plan::AgainOrKept::kOutside) continue;
+    const Operator& op = list.operators[o];
+    const Seconds time =
+        std::max(operators::kernel_time(list, op, device), std::max(1, op.kernels) * device.launch);
+    all += time;
+    if (does[o] == plan::AgainOrKept::kAgain) again += time;
+  }
+  if (all <= 0) return;
+  const std::vector<Seconds> forward = forward_times(workload);
+  for (int t = 0; t <= last_gradient(workload); ++t) {
+    Tensor& tensor = workload.tensors[index(t)];
+    if (plan::layer_number(tensor.name) < 0) continue;
+    tensor.backward += again / all * forward[index(t)];
+  }
+}
+
 // Adds the forward pass to the backward pass under full recomputation. PyTorch stops at the last
 // value that is needed, before a layer's last product, and the head is in no layer. kStopsEarly is
 // the extra share of the forward pass in published runs (tests/hardware/reached_test.cc). Megatron,
 // which cuts jobs, computes all of it.
-void repeat_forward(Workload& workload) {
+void repeat_forward(const Device& device, Workload& workload) {
   constexpr double kStopsEarly = 0.63;
+  if (workload.recompute == Workload::Recompute::kProducts) {
+    return repeat_products(device, workload);
+  }
   if (workload.recompute != Workload::Recompute::kFull) return;
   const double again = workload.parallel.whole_job() ? 1 : kStopsEarly;
   const std::vector<Seconds> forward = forward_times(workload);
@@ -273,9 +298,10 @@ void repeat_forward(Workload& workload) {
 
 void read_recompute(Reader& reader, Workload& workload) {
   const std::string word =
-      reader.word_or("activation_checkpointing", "none", {"none", "selective", "full"});
+      reader.word_or("activation_checkpointing", "none", {"none", "selective", "products", "full"});
   workload.recompute = word == "none"        ? Workload::Recompute::kNone
                        : word == "selective" ? Workload::Recompute::kSelective
+                       : word == "products"  ? Workload::Recompute::kProducts
                                              : Workload::Recompute::kFull;
   constexpr std::int64_t kMaxLayers = 100000;
   workload.recompute_every =
@@ -374,7 +400,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
     const bool waits = !work.empty() && work.front().has_wait;
     evaluate_by_operators(reader, workload, waits, device);
   }
-  if (workload.rated_times) repeat_forward(workload);
+  if (workload.rated_times) repeat_forward(device, workload);
   if (workload.parallel.whole_job()) {
     cut_workload(reader, parts > 0, workload.operators->empty() ? nullptr : &generated, cluster,
                  workload);

@@ -159,13 +159,10 @@ void set_device_figure(Json& device, double Device::*figure, double value, int d
 
 const std::vector<std::pair<std::string, Fabric>>& fabric_words() {
   static const std::vector<std::pair<std::string, Fabric>> words{
-      {"tcp", Fabric::kTcp},
-      {"tcpx", Fabric::kTcpx},
-      {"efa", Fabric::kEfa},
-      {"roce", Fabric::kRdma},
-      {"rdma", Fabric::kRdma},
-      {"rccl", Fabric::kRccl},
-      {"slingshot", Fabric::kSlingshot}};  // the last of two words is written
+      {"tcp", Fabric::kTcp},   {"tcpx", Fabric::kTcpx},          {"efa", Fabric::kEfa},
+      {"roce", Fabric::kRdma}, {"infiniband", Fabric::kRdma},    {"rdma", Fabric::kRdma},
+      {"rccl", Fabric::kRccl}, {"slingshot", Fabric::kSlingshot}};  // the last of several words is
+                                                                    // written
   return words;
 }
 
@@ -222,8 +219,10 @@ Json workload_json(const Workload& workload, int digits) {
     json["optimizer"] = kByStates[workload.optimizer_states];
   }
   if (workload.recompute != Workload::Recompute::kNone) {
-    const bool full = workload.recompute == Workload::Recompute::kFull;
-    json["activation_checkpointing"] = full ? "full" : "selective";
+    using Recompute = Workload::Recompute;
+    json["activation_checkpointing"] = workload.recompute == Recompute::kFull       ? "full"
+                                       : workload.recompute == Recompute::kProducts ? "products"
+                                                                                    : "selective";
     if (workload.recompute_every > 1) json["checkpointing_every"] = workload.recompute_every;
   }
   if (workload.delayed_scaling) json["delayed_scaling"] = true;

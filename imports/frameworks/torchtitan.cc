@@ -292,7 +292,8 @@ void read_model(const Sections& toml, Settings& settings) {
   if (const std::string name = model_name(toml); !name.empty()) take_model_named(name, settings);
 }
 
-// Reads recomputation: selective repeats layers at multiples of selective_ac_option
+// Reads recomputation: selective repeats layers at multiples of selective_ac_option, or of each
+// layer every second product and what is cheap ("op")
 // (models/llama3/infra/parallelize.py, distributed/activation_checkpoint.py).
 void read_recomputation(const Sections& toml, Settings& settings) {
   const Place mode{"activation_checkpoint", "mode"};
@@ -301,10 +302,7 @@ void read_recomputation(const Sections& toml, Settings& settings) {
   const std::string every = toml.word({option}, "2");
   if (again == "none") return;
   if (again == "selective" && every == "op") {
-    settings.assumed.emplace_back(
-        "no recomputation in place of selective_ac_option \"op\", which keeps less of each layer "
-        "and "
-        "computes the rest again");
+    settings.workload["activation_checkpointing"] = "products";
     return;
   }
   if (again != "full" && again != "selective") {

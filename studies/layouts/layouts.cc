@@ -89,6 +89,7 @@ class LayoutSpace {
     if (!choice.checkpointing) return;
     recomputed_ = {"none", "selective", "full"};
     own_ = document.root.at("workload").value("activation_checkpointing", "none");
+    if (std::ranges::find(recomputed_, own_) == recomputed_.end()) recomputed_.push_back(own_);
   }
 
   RankedLayout given() const {

@@ -15,8 +15,11 @@ namespace {
 
 using Again = Workload::Recompute;
 
-constexpr std::array<std::pair<Again, const char*>, 3> kRecomputes{
-    {{Again::kNone, "none"}, {Again::kSelective, "selective"}, {Again::kFull, "full"}}};
+constexpr std::array<std::pair<Again, const char*>, 4> kRecomputes{
+    {{Again::kNone, "none"},
+     {Again::kSelective, "selective"},
+     {Again::kProducts, "products"},
+     {Again::kFull, "full"}}};
 
 const Json& entry_of(const input::Document& document, const std::string& name) {
   const Json& entries = document.root.at("strategies");
@@ -60,7 +63,9 @@ class FitSearch {
         try_layouts()) {
       return std::move(best_);
     }
-    return narrow_ ? std::move(*narrow_) : std::move(best_);
+    if (narrow_) return std::move(*narrow_);
+    best_.nodes = count_nodes();
+    return std::move(best_);
   }
 
  private:
@@ -72,6 +77,8 @@ class FitSearch {
     const Again least = scenario.workload.recompute;
     for (const auto& [recompute, word] : kRecomputes) {
       if (recompute < least || (recompute > least && !may_.recompute)) continue;
+      // Only torchtitan has it, and its settings say so.
+      if (recompute == Again::kProducts && recompute != least) continue;
       scenario.workload.recompute = recompute;
       Json keys = workload;
       std::vector<std::string> all_changes = changes;
@@ -121,6 +128,31 @@ class FitSearch {
     if (roomy.schemes.empty()) return false;
     best_ = std::move(roomy);
     return true;
+  }
+
+  // Returns the least number of nodes, in powers of two of the present one, that the remedy fits
+  // on.
+  std::int64_t count_nodes() const {
+    constexpr int kMostTimes = 64;
+    if (best_.schemes.empty() || scenario_.cluster.topology != nullptr) return 0;
+    input::Document document = document_;
+    apply(best_, document);
+    document.root["strategies"] = Json::array({best_.schemes.front().entry()});
+    document.root.erase("baseline");
+    Json& cluster = document.root["cluster"];
+    // The link between nodes changes no memory.
+    if (!cluster.contains("inter") && cluster.contains("intra"))
+      cluster["inter"] = cluster["intra"];
+    for (int times = 2; times <= kMostTimes; times *= 2) {
+      cluster["nodes"] = scenario_.cluster.nodes * times;
+      try {
+        const Scenario larger = input::parse_scenario(document);
+        if (memory_of(larger, larger.strategies.front()).fits()) return larger.cluster.nodes;
+      } catch (const InputError&) {
+        return 0;
+      }
+    }
+    return 0;
   }
 
   bool asked(const std::string& dialect) const { return dialect_.empty() || dialect == dialect_; }
@@ -315,7 +347,8 @@ std::string remedy_words(const Remedy& remedy, const std::string& file) {
   if (remedy.schemes.empty()) return "";  // the framework has no scheme of its own
   const std::string text = remedy.words() + " needs " + gigabytes(remedy.memory.total()) + " GB";
   if (remedy.fits) return text + " and fits: " + remedy.how(file);
-  return text + ", the least of all that was tried, and does not fit either";
+  return text + ", the least of all that was tried, and does not fit either" +
+         (remedy.nodes > 0 ? ": it takes " + std::to_string(remedy.nodes) + " such nodes" : "");
 }
 
 MemoryLack memory_shortage(const input::Document& document, const Scenario& scenario,

@@ -311,6 +311,7 @@ struct Kept {
   double bytes = 0;
   int tensor = 0;
   bool scores = false;  // attention's, between its two products
+  bool stays = false;   // under kProducts
 };
 
 // Values kept for the backward pass. A value that reuses another's memory counts as that memory.
@@ -322,7 +323,9 @@ class Keeping {
       : list_(workload.operators),
         memory_(list_.values.size()),
         written_(list_.values.size(), 0),
-        scores_(list_.values.size(), 0) {
+        scores_(list_.values.size(), 0),
+        stays_(list_.values.size(), 0) {
+    if (workload.recompute == Workload::Recompute::kProducts) does_ = plan::again_or_kept(list_);
     std::iota(memory_.begin(), memory_.end(), 0);
     narrow_ = narrow || any_narrow(workload);
   }
@@ -336,10 +339,18 @@ class Keeping {
     const int last = static_cast<int>(list_.gradients.size()) - 1;
     std::vector<Kept> kept;
     int tensor = 0;
-    for (const Operator& op : list_.operators) {
-      if (op.part == StepPart::kForward && !(narrow_ && casts_parameter(op))) write(op);
+    for (std::size_t o = 0; o < list_.operators.size(); ++o) {
+      const Operator& op = list_.operators[o];
+      if (op.part == StepPart::kForward && !(narrow_ && casts_parameter(op))) {
+        write(op);
+        if (!does_.empty() && does_[o] == plan::AgainOrKept::kKept) keep(op);
+      }
       if (op.part != StepPart::kBackward) continue;
-      for (const Operand& input : op.inputs) read(input.value, tensor, kept);
+      for (const Operand& input : op.inputs) {
+        read(input.value, tensor, kept);
+        const auto output = output_of_.find(input.value);
+        if (output != output_of_.end()) read(output->second, tensor, kept);
+      }
       for (const Operand& output : op.outputs) {
         tensor = std::clamp(gradient_of[index(output.value)] + 1, tensor, std::max(0, last));
       }
@@ -368,6 +379,14 @@ class Keeping {
     }
   }
 
+  // Keeps an output under kProducts, until the backward pass needs the operator's weight even if
+  // nothing there reads the output.
+  void keep(const Operator& op) {
+    const int output = op.outputs.front().value;
+    stays_[index(output)] = 1;
+    if (op.columns > 0) output_of_[op.inputs[1].value] = output;
+  }
+
   // Counts a value's memory once.
   void read(int value, int tensor, std::vector<Kept>& kept) {
     if (written_[index(value)] == 0) return;
@@ -376,12 +395,15 @@ class Keeping {
     if (counted_.empty()) counted_.assign(list_.values.size(), 0);
     if (counted_[own] != 0) return;
     counted_[own] = 1;
-    kept.push_back({static_cast<double>(list_.values[own].bytes), tensor, scores_[own] != 0});
+    kept.push_back({static_cast<double>(list_.values[own].bytes), tensor, scores_[own] != 0,
+                    stays_[own] != 0});
   }
 
   const OperatorList& list_;
   std::vector<int> memory_;  // per value: index of the value that owns its memory
-  std::vector<char> written_, scores_, counted_;
+  std::vector<char> written_, scores_, stays_, counted_;
+  std::vector<plan::AgainOrKept> does_;  // per operator, under kProducts
+  std::map<int, int> output_of_;         // of a weight's product that kProducts keeps
   bool narrow_ = false;
   bool between_products_ = false;
 };
@@ -415,8 +437,9 @@ struct OfPart {
 // Returns memory per part: activations of the forward pass that it keeps for the backward pass.
 // These are values that forward operators write and backward operators read. Recomputation is
 // Megatron's (Korthikanti et al. 2022, 5): selective drops attention's scores, full keeps only each
-// layer's input, read last in backward. `narrow`: parameters have the width of the products'
-// operands, even if their gradients are wider. Requires the workload's operators.
+// layer's input, read last in backward. kProducts is torchtitan's. `narrow`: parameters have the
+// width of the products' operands, even if their gradients are wider. Requires the workload's
+// operators.
 std::vector<OfPart> by_part(const Workload& workload, bool narrow, double per_logit) {
   using Recompute = Workload::Recompute;
   std::vector<OfPart> parts(index(workload.parallel.parts()));
@@ -431,8 +454,9 @@ std::vector<OfPart> by_part(const Workload& workload, bool narrow, double per_lo
     OfPart& part = parts[index(tensor.part)];
     const int number = layer_at(i);
     const bool last = i + 1 == all.size() || layer_at(i + 1) != number;
-    const bool drops = workload.recompute == Recompute::kSelective
-                           ? all[i].scores
+    const bool drops = workload.recompute == Recompute::kSelective ? all[i].scores
+                       : workload.recompute == Recompute::kProducts
+                           ? !all[i].stays && !last
                            : plan::recomputes_layer(workload, tensor) && !last;
     (drops && number >= 0 ? layer : part.held) += all[i].bytes;
     if (!last) continue;

@@ -18,6 +18,7 @@
 #include "core/metrics/expect_time.h"
 #include "core/metrics/phases.h"
 #include "core/operators/evaluate.h"
+#include "core/plan/fusion.h"
 #include "core/run/interference.h"
 #include "formats/dialect/dialect.h"
 #include "studies/rows/draws.h"
@@ -66,6 +67,18 @@ constexpr double kOwnExposed = 0.03;
 // left out the share is 0.26 to 0.30.
 constexpr double kOwnRatio = 0.008;
 constexpr double kOwnGain = 0.28;
+// Error of the ratio of rows that compute differently, as a share of the logarithm of the predicted
+// difference: 80 % of 18 published pairs are inside (compiled or not: PyTorch's blog on FSDP and
+// torch.compile; FP8, recomputation: torchao's float8nocompile; recomputation: Korthikanti et al.
+// 2022, table 5). Without any one source it is 0.40 to 0.45.
+constexpr double kOwnWork = 0.43;
+// The slow end of the host's time per layer and micro-batch beyond the prediction. ZeRO's stage 3
+// took 11 ms longer than stage 1 for each of BLOOM's 24 layers, with 560 M and 1.1 B parameters
+// (BELLE, issue 402).
+constexpr Seconds kHooksOfLayer = 11 * kMillisecond;
+// The same of a layer with experts, between the 7 and 20 ms of Qwen3 30B on B200 and on H100
+// (Megatron-Bridge 25.11, performance summary): the host launches many kernels for few tokens.
+constexpr Seconds kHostOfExperts = 12 * kMillisecond;
 
 // Returns a number for the code base whose kernels compute; 0: it is not known.
 std::int64_t kernels_of(const Strategy& strategy) {
@@ -93,6 +106,25 @@ Interval crossed_share(const Scenario& scenario, const Strategy& strategy, Secon
   const double part = std::min(1.0, computed / step);
   return holds_shards(strategy) ? Interval{0, (1 / (1 - share) - 1) * part}
                                 : Interval{-share * part, 0};
+}
+
+// Returns what hooks on the host shard (Sensitivity::hooks).
+int hooks_of(const Strategy& strategy) {
+  if (host_share(strategy) <= 0) return 0;
+  using Sharded = FrameworkTraits::Sharded;
+  const Sharded held = strategy.regather ? Sharded::kParameters : strategy.traits.sharded;
+  return held == Sharded::kParameters ? 3 : held == Sharded::kGradients ? 2 : 1;
+}
+
+int count_layers(const Workload& workload, bool with_experts) {
+  std::set<int> layers;
+  for (const Tensor& tensor : workload.tensors) {
+    const bool counted =
+        !with_experts || tensor.expert || tensor.name.find("experts") != std::string::npos;
+    if (counted) layers.insert(plan::layer_number(tensor.name));
+  }
+  layers.erase(-1);
+  return static_cast<int>(layers.size());
 }
 
 // Returns the number of nodes that a group spans, and true if it has one GPU of each.
@@ -320,6 +352,13 @@ double hosted(const Scenario& scenario, Seconds launch) {
   return operators::evaluate_operators(workload.operators, device).all() / predicted;
 }
 
+// Returns the time of a micro-batch with the host's of layers with experts, over the predicted one.
+double hosted_experts(const Workload& workload) {
+  const Seconds computed = workload.forward + backward_time(workload);
+  if (computed <= 0) return 1;
+  return 1 + kHostOfExperts * count_layers(workload, true) / computed;
+}
+
 // Returns the likely time of computation at one end, over the predicted one.
 double computation_at(const Scenario& scenario, const FitErrors& fit_errors, double deviations) {
   const Workload& workload = scenario.workload;
@@ -329,12 +368,13 @@ double computation_at(const Scenario& scenario, const FitErrors& fit_errors, dou
   }
   constexpr int kVolta = 70, kBlackwell = 100;
   const int capability = scenario.cluster.device.compute_capability;
+  const double least = deviations > 0 ? hosted_experts(workload) : 0;
   if (workload.operators->empty() || workload.parallel.whole_job()) {
-    return std::exp(deviations * kRatedComputation);
+    return std::max(least, std::exp(deviations * kRatedComputation));
   }
   const bool seen = capability >= kVolta && capability < kBlackwell;
   const double rate = std::exp(deviations * (seen ? kRatedOperators : kRatedComputation));
-  return deviations > 0 ? std::max(rate, hosted(scenario, hardware::kLaunchAtMost))
+  return deviations > 0 ? std::max({least, rate, hosted(scenario, hardware::kLaunchAtMost)})
                         : std::min(rate, hosted(scenario, hardware::kLaunchAtLeast));
 }
 
@@ -355,6 +395,11 @@ Interval interval_by(double ratio, const Sensitivity& numerator, const Sensitivi
       up += square(numerator.slower[d]) + square(denominator.faster[d]);
       down += square(numerator.faster[d]) + square(denominator.slower[d]);
       continue;
+    }
+    // Hooks that only one of them has.
+    if (d == place_of(Uncertainty::kFramework) && numerator.hooks > 0 && denominator.hooks > 0) {
+      if (numerator.hooks > denominator.hooks) up += square(numerator.slower[d]);
+      if (numerator.hooks < denominator.hooks) down += square(denominator.slower[d]);
     }
     const double one = numerator.slower[d] - denominator.slower[d];
     const double other = numerator.faster[d] - denominator.faster[d];
@@ -399,7 +444,9 @@ double own_of_ratio(double ratio, const Sensitivity& numerator, const Sensitivit
   };
   const double apart = std::hypot(alone(numerator), alone(denominator));
   const double gained = 1 - std::min(ratio, 1 / ratio);
-  return std::hypot(std::min(kOwnRatio, apart), kOwnGain * gained,
+  const bool guessed = numerator.work && denominator.work;
+  const double more = guessed ? kOwnWork * (*numerator.work - *denominator.work) : 0;
+  return std::hypot(std::hypot(std::min(kOwnRatio, apart), kOwnGain * gained, more),
                     std::hypot(numerator.hashed, denominator.hashed));
 }
 
@@ -686,7 +733,8 @@ Interval Uncertainties::ratio(double ratio, const Compared& numerator,
   const Interval ends = ratio_interval(ratio, numerator.sensitivity, denominator.sensitivity);
   constexpr double kEqual = 1.005;
   const bool open = ends.low < 1 && ends.high > 1 && std::max(ratio, 1 / ratio) > kEqual;
-  const bool apart = other_kernels(numerator.sensitivity, denominator.sensitivity);
+  const bool apart = other_kernels(numerator.sensitivity, denominator.sensitivity) ||
+                     numerator.sensitivity.hooks != denominator.sensitivity.hooks;
   if (!open || apart || scenario_.cluster.ranks() == 1 || shorten_job(scenario_)) return ends;
   const std::vector<double> above = draws(numerator.strategy);
   const std::vector<double>& below = draws(denominator.strategy);
@@ -744,10 +792,17 @@ Interval Uncertainties::framework_share(const Strategy& strategy, Seconds step) 
     return {std::min(-kHeldDeviations * spread, crossed.low),
             std::max(kHeldDeviations * spread, crossed.high)};
   }
+  const double least = std::max(kHeldDeviations * kFrameworkUnknown, crossed.high);
   // Ranks of Gloo compute on the host: no kernel waits for it.
-  const bool waits = scenario_.cluster.library != Library::kGloo;
-  return {crossed.low, std::max({kHeldDeviations * kFrameworkUnknown,
-                                 waits ? host_share(strategy) : 0, crossed.high})};
+  if (scenario_.cluster.library == Library::kGloo || hooks_of(strategy) == 0) {
+    return {crossed.low, least};
+  }
+  const Workload& workload = scenario_.workload;
+  const double passes = static_cast<double>(workload.micro_batches) *
+                        count_layers(workload, false) /
+                        static_cast<double>(workload.parallel.pipeline);
+  const double by_layer = hooks_of(strategy) == 3 ? passes * kHooksOfLayer / step : 0;
+  return {crossed.low, std::max({least, host_share(strategy), by_layer})};
 }
 
 // Returns the root mean square deviation of steps from this one if flows are hashed by other seeds.
@@ -815,6 +870,11 @@ Sensitivity Uncertainties::sensitivity(const Strategy& strategy, const Sensitivi
   sensitivity.own = std::hypot(kOwnStep, kOwnExposed * exposed, sensitivity.hashed);
   const bool guessed = workload.rated_times && !fit_errors_.computation;
   sensitivity.kernels = guessed ? kernels_of(strategy) : 0;
+  sensitivity.hooks = alone ? 0 : hooks_of(strategy);
+  const double sharing = workload.parallel.tensor * workload.parallel.context;  // of a sample
+  if (guessed && computed > 0) {
+    sensitivity.work = std::log(computed * sharing / static_cast<double>(samples_of(workload)));
+  }
   return sensitivity;
 }
 

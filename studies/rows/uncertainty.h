@@ -65,6 +65,12 @@ struct Sensitivity {
   // Number of the code base of the kernels if their rate is a guess; 0: unknown. Times of one code
   // base predict little of another's.
   std::int64_t kernels = 0;
+  // Logarithm of the GPUs' time of computation per sample if it is a guess. Ratios of rows that
+  // compute differently err by a share of the difference.
+  std::optional<double> work = {};
+  // What hooks on the host shard: 1 the update, 2 gradients too, 3 parameters too; 0: none. Each
+  // has the hooks of the one before.
+  int hooks = 0;
   // Effect of the bandwidth error that only one kind of collective has, at its faster and its
   // slower end.
   std::array<std::array<double, 2>, kGuessedKinds> ways{};
@@ -73,7 +79,7 @@ struct Sensitivity {
 };
 
 // Returns the standard deviation of a ratio's own error, as a logarithm: rows of one scenario err
-// alike, except for a share of the gain.
+// alike, except for a share of the gain and of what the one computes more.
 double own_of_ratio(double ratio, const Sensitivity& numerator, const Sensitivity& denominator);
 // Returns the interval of a step time.
 Interval interval_of(Seconds time, const Sensitivity& sensitivity);
