@@ -256,8 +256,9 @@ void make_fit(const InitOptions& options, const measure::Freedom& may, bool from
   begun.assumed.insert(begun.assumed.begin(),
                        left_out ? "left out, as it does not fit: " + lack.large
                                 : in_place_of(remedy, scenario.baseline) + ", which needs " +
-                                      measure::gigabytes(remedy.memory.total()) + " GB, as " +
-                                      lack.large);
+                                      measure::gigabytes(remedy.memory.total()) + " GB" +
+                                      (remedy.memory.may_not_fit() ? " and may not fit" : "") +
+                                      ", as " + lack.large);
   input::Document fitting = document;
   measure::apply(remedy, fitting);
   Json strategies = Json::array();

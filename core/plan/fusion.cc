@@ -196,7 +196,8 @@ std::vector<AgainOrKept> again_or_kept(const OperatorList& list) {
       first = std::min(first, o);
       last = o;
     }
-    const bool counted = layer >= 0 && op.columns > 0;
+    // torchtitan's list names no product in FP8: those are computed again.
+    const bool counted = layer >= 0 && op.columns > 0 && !op.rounded;
     const bool keeps = op.kind.starts_with("flash_attn") || (counted && ++products[layer] % 2 == 1);
     does[o] = keeps ? AgainOrKept::kKept : AgainOrKept::kAgain;
   }

@@ -64,7 +64,7 @@ class FitSearch {
       return std::move(best_);
     }
     if (narrow_) return std::move(*narrow_);
-    best_.nodes = count_nodes();
+    best_.elsewhere = fits_elsewhere();
     return std::move(best_);
   }
 
@@ -130,14 +130,14 @@ class FitSearch {
     return true;
   }
 
-  // Returns the least number of nodes, in powers of two of the present one, that the remedy fits
-  // on.
-  std::int64_t count_nodes() const {
+  // Returns the scheme that fits on the fewest of more nodes, in powers of two, with the remedy's
+  // changes of the workload.
+  std::string fits_elsewhere() const {
     constexpr int kMostTimes = 64;
-    if (best_.schemes.empty() || scenario_.cluster.topology != nullptr) return 0;
+    if (best_.schemes.empty() || scenario_.cluster.topology != nullptr) return {};
     input::Document document = document_;
-    apply(best_, document);
-    document.root["strategies"] = Json::array({best_.schemes.front().entry()});
+    document.root["workload"].merge_patch(best_.workload);
+    document.root["strategies"] = Json::array({Json{{"name", "own"}}});
     document.root.erase("baseline");
     Json& cluster = document.root["cluster"];
     // The link between nodes changes no memory.
@@ -147,12 +147,17 @@ class FitSearch {
       cluster["nodes"] = scenario_.cluster.nodes * times;
       try {
         const Scenario larger = input::parse_scenario(document);
-        if (memory_of(larger, larger.strategies.front()).fits()) return larger.cluster.nodes;
+        for (const ReadScheme& each : schemes_of(larger, written_)) {
+          const Memory memory = memory_of(larger, each.strategy);
+          if (!asked(each.scheme.dialect) || !memory.fits() || memory.may_not_fit()) continue;
+          return "'" + each.scheme.name + "' fits on " + std::to_string(larger.cluster.nodes) +
+                 " such nodes";
+        }
       } catch (const InputError&) {
-        return 0;
+        return {};
       }
     }
-    return 0;
+    return {};
   }
 
   bool asked(const std::string& dialect) const { return dialect_.empty() || dialect == dialect_; }
@@ -276,8 +281,10 @@ std::string Remedy::words_of(const std::string& scheme) const {
 std::string Remedy::how(const std::string& file) const {
   if (workload.contains("parallel")) {
     const Json& parallel = workload["parallel"];
+    const std::string again = workload.value("activation_checkpointing", "");
     return "syncline init with --tp " + std::to_string(parallel.value("tensor", 1)) + " --pp " +
-           std::to_string(parallel.value("pipeline", 1));
+           std::to_string(parallel.value("pipeline", 1)) +
+           (again.empty() ? "" : " --recompute=" + again);
   }
   const std::string options = options_of(workload, "workload");
   if (own) return options;
@@ -346,9 +353,10 @@ MemoryLack memory_lack(const Scenario& scenario) {
 std::string remedy_words(const Remedy& remedy, const std::string& file) {
   if (remedy.schemes.empty()) return "";  // the framework has no scheme of its own
   const std::string text = remedy.words() + " needs " + gigabytes(remedy.memory.total()) + " GB";
-  if (remedy.fits) return text + " and fits: " + remedy.how(file);
+  const bool barely = remedy.fits && remedy.memory.may_not_fit();
+  if (remedy.fits) return text + (barely ? " and may fit: " : " and fits: ") + remedy.how(file);
   return text + ", the least of all that was tried, and does not fit either" +
-         (remedy.nodes > 0 ? ": it takes " + std::to_string(remedy.nodes) + " such nodes" : "");
+         (remedy.elsewhere.empty() ? "" : ": " + remedy.elsewhere);
 }
 
 MemoryLack memory_shortage(const input::Document& document, const Scenario& scenario,

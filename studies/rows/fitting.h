@@ -29,7 +29,7 @@ struct Remedy {
   bool own = false;                  // the first scheme is one of the job's strategies
   Memory memory;                     // memory of the first scheme
   bool fits = true;                  // false: the remedy with the least memory
-  std::int64_t nodes = 0;            // if it does not: the nodes that it fits on; 0: unknown
+  std::string elsewhere = {};  // if it does not: "'FSDP2' fits on 4 such nodes"; empty: unknown
 
   // Returns "'FSDP2' with full recomputation": the first scheme, or one of that name.
   std::string words() const { return words_of(schemes.front().name); }

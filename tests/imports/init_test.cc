@@ -11,6 +11,7 @@
 #include "catalogue/hardware/device.h"
 #include "core/metrics.h"
 #include "formats/input/document.h"
+#include "imports/init_question.h"
 #include "studies/rows/fitting.h"
 #include "studies/rows/memory.h"
 #include "studies/study/study_calibration.h"
@@ -413,7 +414,27 @@ TEST(Init, AStageOfZero) {
   EXPECT_TRUE(contains(refusal_of(options), "--zero: remove it"));
   options.settings.clear();
   options.parallel = {{"tensor", 2}};
-  EXPECT_TRUE(contains(refusal_of(options), "--zero: has no meaning with a job that is cut"));
+  EXPECT_TRUE(contains(refusal_of(options),
+                       "--zero: Megatron trains a job that is cut by options; "
+                       "DeepSpeed cuts by its own settings"));
+  options.zero.reset();
+  options.fsdp = true;
+  EXPECT_TRUE(contains(refusal_of(options), "torchtitan shards and cuts: give its TOML"));
+}
+
+// As a flag --recompute wants "=" before its word; the word behind it is none of the job's files.
+TEST(Init, TheWordBehindRecompute) {
+  const auto recomputed = [](const std::string& model, std::vector<std::string> words) {
+    InitQuestion question{.model = model, .words = std::move(words)};
+    question.recompute = "full";
+    question.node = "dgx-h100";
+    const Json workload = answer(question).scenario["workload"];
+    return workload.value("activation_checkpointing", "") + " " +
+           workload["name"].get<std::string>();
+  };
+  EXPECT_EQ(recomputed("llama3.2_1b", {"full"}), "full llama3.2_1b");
+  EXPECT_EQ(recomputed("llama3.2_1b", {"selective"}), "selective llama3.2_1b");
+  EXPECT_EQ(recomputed("products", {"llama3.2_1b"}), "products llama3.2_1b");
 }
 
 // A calibrated cluster gives links; how many nodes and GPUs there are, the options.

@@ -154,8 +154,12 @@ TEST(Cases, InShippedListsHaveSources) {
     EXPECT_NE(pair.a, pair.b);
     EXPECT_LE(pair.interval.low, pair.said);
     EXPECT_GE(pair.interval.high, pair.said);
-    // ZeRO's hooks were given their share in sight of these (dialects.h).
-    EXPECT_EQ(pair.fitted, pair.kind.starts_with("ZeRO")) << pair.job;
+    // Constants were chosen in sight of these: the shares of ZeRO's hooks (dialects.h), and the
+    // error of what rows compute apart (uncertainty.cc).
+    const bool seen = pair.kind.starts_with("ZeRO") || pair.source.starts_with("Korthikanti") ||
+                      pair.source.starts_with("torchao") || pair.source.starts_with("PyTorch's") ||
+                      (pair.source.starts_with("BELLE") && test::contains(pair.a, "z3"));
+    EXPECT_EQ(pair.fitted, seen) << pair.job;
     if (pair.kind == "ZeRO-3 or TP x PP") {
       EXPECT_NE(pair.decision(), Decision::kWrong) << pair.b;
     }

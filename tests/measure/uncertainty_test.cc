@@ -249,6 +249,32 @@ TEST(Uncertainty, RowsOfOneScenarioErrAlike) {
   }
 }
 
+// A row that computes more than another may do so by more or less than predicted.
+TEST(Uncertainty, WhatOneRowComputesMoreIsUncertain) {
+  Sensitivity one, other;
+  one.work = std::log(1.5);
+  other.work = 0;
+  EXPECT_DOUBLE_EQ(own_of_ratio(1, one, other), 0.43 * std::log(1.5));
+  EXPECT_DOUBLE_EQ(own_of_ratio(1, other, one), own_of_ratio(1, one, other));
+  EXPECT_DOUBLE_EQ(own_of_ratio(1, one, one), 0);
+  other.work.reset();  // measured
+  EXPECT_DOUBLE_EQ(own_of_ratio(1, one, other), 0);
+}
+
+// ZeRO's third stage has the first one's hooks and its own: it may be slower beside it, not faster.
+TEST(Uncertainty, HooksOfStagesAreNotOne) {
+  constexpr auto kFramework = static_cast<std::size_t>(Uncertainty::kFramework);
+  Sensitivity first, third;
+  first.slower[kFramework] = third.slower[kFramework] = std::log(2.6);
+  first.hooks = 1;
+  third.hooks = 3;
+  const Interval apart = ratio_interval(1, third, first);
+  EXPECT_DOUBLE_EQ(apart.high, 2.6);
+  EXPECT_DOUBLE_EQ(apart.low, 1);
+  EXPECT_DOUBLE_EQ(ratio_interval(1, first, third).low, 1 / 2.6);
+  EXPECT_DOUBLE_EQ(width(ratio_interval(1, third, third)), 0);
+}
+
 // Each input has one draw in each of as many equally likely ranges, and a mirrored one.
 TEST(Draws, AreEvenlySpread) {
   const auto& draws = common_draws();

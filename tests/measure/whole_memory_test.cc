@@ -142,6 +142,37 @@ TEST(WholeMemory, RecomputationIsWhatWasPublished) {
   EXPECT_NEAR(with("full") / (held / 2 * (all + 2 * unit) + all - 2 * unit + embedded), 1, 0.03);
 }
 
+// torchtitan's "op" (its distributed/activation_checkpoint.py): of a layer of Llama's the input,
+// the products of q, v, gate and down, and attention's result stay; in FP8 only input and attention
+// do.
+TEST(WholeMemory, EverySecondProductStays) {
+  Json scenario = job(Json::object(), 1);
+  Json& operators = scenario["workload"]["operators"];
+  operators = {{"architecture", "llama"},
+               {"sequence", kTokens},
+               {"dtype", "bf16"},
+               {"shape",
+                {{"layers", kLayers},
+                 {"hidden", kHidden},
+                 {"heads", kHeads},
+                 {"kv_heads", kHeads},
+                 {"inner", 4 * kHidden},
+                 {"words", 16},
+                 {"positions", kTokens}}}};
+  const auto per_layer = [&](const char* what) {
+    scenario["workload"]["activation_checkpointing"] = what;
+    operators["shape"]["layers"] = kLayers;
+    const double few = activations(scenario);
+    operators["shape"]["layers"] = 2 * kLayers;
+    return (activations(scenario) - few) / kLayers / (2 * kRows * kHidden);
+  };
+  constexpr double kInput = 1, kAttention = 1, kProducts = 1 + 1 + 4 + 1;
+  EXPECT_NEAR(per_layer("full"), kInput, 0.01);
+  EXPECT_NEAR(per_layer("products"), kInput + kAttention + kProducts, 0.05);
+  operators["dtype"] = "fp8";
+  EXPECT_NEAR(per_layer("products"), kInput + kAttention, 0.05);
+}
+
 TEST(WholeMemory, AJobThatDoesNotFitNamesASchemeThatDoes) {
   Json scenario = job({{"tensor", 2}, {"pipeline", 4}});
   const auto shortage = [&](double bytes) {
