@@ -179,7 +179,7 @@ void expect_known(const InitQuestion& question) {
   throw InputError("--recompute: found '" + word + "', expected none, selective, products or full");
 }
 
-// Takes the word of --recompute from behind it: as a flag it wants "=", which few expect.
+// Takes the word after --recompute, which as a flag wants "=" before it.
 void take_recomputed(InitQuestion& question) {
   if (question.recompute != "full") return;
   const auto known = [](const std::string& word) {

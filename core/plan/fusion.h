@@ -33,7 +33,7 @@ int layer_number(const std::string& name);
 // so is everything in no layer.
 bool recomputes_layer(const Workload& workload, const Tensor& tensor);
 
-// What Recompute::kProducts does with an operator of the forward pass: outside the layers it is
+// Fate under Recompute::kProducts of an operator of the forward pass: outside the layers it is
 // kept as without recomputation; in a layer attention is, and the first, third, ... product of
 // weights.
 enum class AgainOrKept { kOutside, kAgain, kKept };

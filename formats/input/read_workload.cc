@@ -256,7 +256,7 @@ void name_as_generated(const Reader& reader, Workload& workload) {
   }
 }
 
-// Adds to the layers' backward pass what kProducts computes again of their forward pass.
+// Adds the part of the layers' forward pass that kProducts computes again to their backward pass.
 void repeat_products(const Device& device, Workload& workload) {
   const OperatorList& list = *workload.operators;
   const auto does = plan::again_or_kept(list);

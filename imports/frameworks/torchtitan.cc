@@ -293,7 +293,7 @@ void read_model(const Sections& toml, Settings& settings) {
 }
 
 // Reads recomputation: selective repeats layers at multiples of selective_ac_option, or of each
-// layer every second product and what is cheap ("op")
+// layer every second product and all cheap operators ("op")
 // (models/llama3/infra/parallelize.py, distributed/activation_checkpoint.py).
 void read_recomputation(const Sections& toml, Settings& settings) {
   const Place mode{"activation_checkpoint", "mode"};

@@ -108,7 +108,7 @@ Interval crossed_share(const Scenario& scenario, const Strategy& strategy, Secon
                                 : Interval{-share * part, 0};
 }
 
-// Returns what hooks on the host shard (Sensitivity::hooks).
+// Returns Sensitivity::hooks of a strategy.
 int hooks_of(const Strategy& strategy) {
   if (host_share(strategy) <= 0) return 0;
   using Sharded = FrameworkTraits::Sharded;

@@ -68,7 +68,7 @@ struct Sensitivity {
   // Logarithm of the GPUs' time of computation per sample if it is a guess. Ratios of rows that
   // compute differently err by a share of the difference.
   std::optional<double> work = {};
-  // What hooks on the host shard: 1 the update, 2 gradients too, 3 parameters too; 0: none. Each
+  // State that hooks on the host shard: 1 the update, 2 gradients too, 3 parameters too; 0: none. Each
   // has the hooks of the one before.
   int hooks = 0;
   // Effect of the bandwidth error that only one kind of collective has, at its faster and its
@@ -79,7 +79,7 @@ struct Sensitivity {
 };
 
 // Returns the standard deviation of a ratio's own error, as a logarithm: rows of one scenario err
-// alike, except for a share of the gain and of what the one computes more.
+// alike, except for a share of the gain and of the difference in computation.
 double own_of_ratio(double ratio, const Sensitivity& numerator, const Sensitivity& denominator);
 // Returns the interval of a step time.
 Interval interval_of(Seconds time, const Sensitivity& sensitivity);

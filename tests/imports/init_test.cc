@@ -422,8 +422,8 @@ TEST(Init, AStageOfZero) {
   EXPECT_TRUE(contains(refusal_of(options), "torchtitan shards and cuts: give its TOML"));
 }
 
-// As a flag --recompute wants "=" before its word; the word behind it is none of the job's files.
-TEST(Init, TheWordBehindRecompute) {
+// As a flag --recompute wants "=" before its word; the word after it is none of the job's files.
+TEST(Init, RecomputeTakesTheNextWord) {
   const auto recomputed = [](const std::string& model, std::vector<std::string> words) {
     InitQuestion question{.model = model, .words = std::move(words)};
     question.recompute = "full";

@@ -359,7 +359,7 @@ TEST(ReadParallel, RecomputationTakesAnotherForwardPass) {
         << plain.tensors[t].name;
   }
   json["workload"].erase("checkpointing_every");
-  // The second product of weights, the fourth and so on are repeated, and what is cheap: the same
+  // The second product of weights, the fourth and so on are repeated, and cheap operators: the same
   // part of each layer's pass, and nothing outside the layers.
   json["workload"]["activation_checkpointing"] = "products";
   const Workload products = read_job(json).workload;

@@ -155,7 +155,7 @@ TEST(Cases, InShippedListsHaveSources) {
     EXPECT_LE(pair.interval.low, pair.said);
     EXPECT_GE(pair.interval.high, pair.said);
     // Constants were chosen in sight of these: the shares of ZeRO's hooks (dialects.h), and the
-    // error of what rows compute apart (uncertainty.cc).
+    // error of differences in computation (uncertainty.cc).
     const bool seen = pair.kind.starts_with("ZeRO") || pair.source.starts_with("Korthikanti") ||
                       pair.source.starts_with("torchao") || pair.source.starts_with("PyTorch's") ||
                       (pair.source.starts_with("BELLE") && test::contains(pair.a, "z3"));

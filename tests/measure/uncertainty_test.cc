@@ -250,7 +250,7 @@ TEST(Uncertainty, RowsOfOneScenarioErrAlike) {
 }
 
 // A row that computes more than another may do so by more or less than predicted.
-TEST(Uncertainty, WhatOneRowComputesMoreIsUncertain) {
+TEST(Uncertainty, DifferentComputationIsUncertain) {
   Sensitivity one, other;
   one.work = std::log(1.5);
   other.work = 0;
