@@ -140,14 +140,15 @@ class FitSearch {
     document.root["strategies"] = Json::array({Json{{"name", "own"}}});
     document.root.erase("baseline");
     Json& cluster = document.root["cluster"];
-    // The link between nodes changes no memory.
-    if (!cluster.contains("inter") && cluster.contains("intra"))
-      cluster["inter"] = cluster["intra"];
+    // Any link between nodes will do: it changes no memory.
+    if (!cluster.contains("inter") && !cluster.contains("node")) {
+      cluster["inter"] = {{"latency_us", 1}, {"bandwidth_gbps", 1}};
+    }
     for (int times = 2; times <= kMostTimes; times *= 2) {
       cluster["nodes"] = scenario_.cluster.nodes * times;
       try {
         const Scenario larger = input::parse_scenario(document);
-        for (const ReadScheme& each : schemes_of(larger, written_)) {
+        for (const ReadScheme& each : schemes_of(larger, best_.schemes.front().entry())) {
           const Memory memory = memory_of(larger, each.strategy);
           if (!asked(each.scheme.dialect) || !memory.fits() || memory.may_not_fit()) continue;
           return "'" + each.scheme.name + "' fits on " + std::to_string(larger.cluster.nodes) +

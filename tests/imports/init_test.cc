@@ -422,6 +422,20 @@ TEST(Init, AStageOfZero) {
   EXPECT_TRUE(contains(refusal_of(options), "torchtitan shards and cuts: give its TOML"));
 }
 
+// If nothing fits, more nodes do: the job says how many, by a scheme of its framework.
+TEST(Init, AJobThatFitsNowhereNamesMoreNodes) {
+  const Begun moe = init_scenario({.model = "mixtral_8x7b", .node = "dgx-h100", .nodes = 1});
+  EXPECT_TRUE(contains(moe.assumed.front(), "does not fit either: 'FSDP2' fits on 2 such nodes"))
+      << moe.assumed.front();
+  const Begun more = init_scenario({.model = "mixtral_8x7b", .node = "dgx-h100", .nodes = 2});
+  EXPECT_FALSE(contains(more.assumed.front(), "does not fit either")) << more.assumed.front();
+  InitOptions single{.model = "llama3_8b", .nodes = 1};
+  single.gpu = "a100-sxm-80gb";
+  single.gpus = 1;
+  const Begun one = init_scenario(single);
+  EXPECT_TRUE(contains(one.assumed.front(), "'FSDP2' fits on ")) << one.assumed.front();
+}
+
 // As a flag --recompute wants "=" before its word; the word after it is none of the job's files.
 TEST(Init, RecomputeTakesTheNextWord) {
   const auto recomputed = [](const std::string& model, std::vector<std::string> words) {
