@@ -24,6 +24,17 @@ std::string_view layer_key(std::string_view name, Fusion::LayerKey key) {
   return name.substr(0, dot);
 }
 
+// Returns the number of a module by its name, "12" or "encoder_layer_12" (torchvision's ViT), as
+// text; any other name as it is.
+std::string_view number_of(std::string_view module) {
+  const std::size_t at = module.rfind('_');
+  if (at == std::string_view::npos) return module;
+  const std::string_view list = module.substr(0, at);
+  const bool numbered = list.ends_with("layer") || list.ends_with("layers") ||
+                        list.ends_with("block") || list.ends_with("blocks");
+  return numbered ? module.substr(at + 1) : module;
+}
+
 // Returns layers in first-seen order; their tensors need not be neighbours.
 Parts layers(const std::vector<const Tensor*>& tensors, const std::vector<int>& candidates,
              Fusion::LayerKey key) {
@@ -159,7 +170,7 @@ int layer_number(const std::string& name) {
   for (std::size_t at = name.find('.'); at != std::string::npos; at = name.find('.', at + 1)) {
     const std::size_t end = name.find('.', at + 1);
     if (end == std::string::npos) return -1;
-    const std::string_view word(name.data() + at + 1, end - at - 1);
+    const std::string_view word = number_of({name.data() + at + 1, end - at - 1});
     const bool digits = !word.empty() && word.size() < 6 && std::ranges::all_of(word, [](char c) {
       return std::isdigit(static_cast<unsigned char>(c)) != 0;
     });

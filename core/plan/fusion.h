@@ -26,7 +26,8 @@ std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
 // Returns the layer of a tensor: its name up to a dot, or the whole name without one.
 std::string layer_of(const std::string& name, Fusion::LayerKey key);
 
-// Returns the number between two dots of a tensor's name, "model.layers.12.mlp.weight"; -1: none.
+// Returns the number between two dots of a tensor's name, "model.layers.12.mlp.weight" or
+// "encoder.layers.encoder_layer_12.mlp.0.weight"; -1: none.
 int layer_number(const std::string& name);
 
 // Returns true if the backward pass computes the tensor's layer again in full. If all layers are,

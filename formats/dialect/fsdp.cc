@@ -65,10 +65,8 @@ std::string text_of(const Path& path) {
   return text;
 }
 
-bool is_number(const std::string& part) {
-  return !part.empty() &&
-         std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
+// Returns true for a module that its list numbers: "12", "encoder_layer_12".
+bool is_number(const std::string& part) { return plan::layer_number("m." + part + ".w") >= 0; }
 
 // Returns one pattern for all modules that differ only by a number.
 Json in_patterns(const std::vector<Path>& modules) {

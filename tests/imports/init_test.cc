@@ -436,6 +436,21 @@ TEST(Init, AJobThatFitsNowhereNamesMoreNodes) {
   EXPECT_TRUE(contains(one.assumed.front(), "'FSDP2' fits on ")) << one.assumed.front();
 }
 
+// torchvision numbers ViT's layers by name: they are FSDP's units, and recomputed as layers.
+TEST(Init, LayersOfAVisionTransformer) {
+  InitOptions options{.model = "vit_b_16", .node = "dgx-h100", .nodes = 1};
+  options.fsdp = true;
+  EXPECT_EQ(init_scenario(options).scenario["strategies"][0]["config"]["units"],
+            Json::array({"encoder.layers.*"}));
+  const auto activations = [&](const char* again) {
+    options.recompute = again;
+    const Scenario read =
+        input::parse_scenario(input::document_of("vit", init_scenario(options).scenario));
+    return measure::memory_of(read, read.strategies.front()).activations;
+  };
+  EXPECT_LT(activations("full"), activations("none") / 4);
+}
+
 // As a flag --recompute wants "=" before its word; the word after it is none of the job's files.
 TEST(Init, RecomputeTakesTheNextWord) {
   const auto recomputed = [](const std::string& model, std::vector<std::string> words) {
