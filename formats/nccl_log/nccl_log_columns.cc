@@ -35,6 +35,7 @@ struct NamedColumn {
   Meaning meaning = Meaning::kOther;
   bool in_place = false;
   double scale = 1;  // of its unit: to microseconds, to GB/s
+  std::string unit;  // of a size whose cell has none
   std::string name;  // as the table has it
 };
 
@@ -59,6 +60,16 @@ double time_scale(std::string_view name) {
   return name.ends_with("sec") && !name.ends_with("usec") ? 1e6 : 1;
 }
 
+// Removes the unit at the end of a plain name of a column of sizes, and returns it.
+std::string take_size_unit(std::string_view& name) {
+  for (const std::string_view unit : {"KiB", "MiB", "GiB", "KB", "MB", "GB"}) {
+    if (!name.ends_with(plain_name(unit)) || name.find("size") == name.npos) continue;
+    name.remove_suffix(unit.size());
+    return std::string(unit);
+  }
+  return {};
+}
+
 NamedColumn named_column(std::string_view cell) {
   const std::string whole = plain_name(cell);
   std::string_view name = whole;
@@ -70,6 +81,7 @@ NamedColumn named_column(std::string_view cell) {
     name.remove_prefix(place.size());
     break;
   }
+  column.unit = take_size_unit(name);
   const bool rate = name.find("bw") != name.npos || name.find("bandwidth") != name.npos;
   if (rate && (name.starts_with("alg") || starts_one_of(name, {"bus", "nw"}))) {
     column.meaning = name.starts_with("alg") ? Meaning::kAlg : Meaning::kBus;
@@ -133,10 +145,10 @@ struct Size {
   bool decimal = false;  // it may be of 1000: MB
 };
 
-std::optional<Size> size_in(std::string_view cell, bool commas) {
+std::optional<Size> size_in(std::string_view cell, bool commas, const std::string& of_column) {
   const auto amount = amount_in(cell, commas);
   if (!amount) return std::nullopt;
-  const std::string& unit = amount->unit;
+  const std::string& unit = amount->unit.empty() ? of_column : amount->unit;
   const std::size_t power =
       unit.empty()
           ? 0
@@ -285,7 +297,7 @@ std::optional<NamedRow> named_row(const NamedHead& head, const Cells& cells, int
       return amount && amount->value <= (1 << 20) ? static_cast<int>(amount->value) : 0;
     };
     if (column.meaning == Meaning::kSize) {
-      const auto size = size_in(cells[i], commas);
+      const auto size = size_in(cells[i], commas, column.unit);
       sized = size.has_value();
       if (size) read.size = *size;
     } else if (column.meaning == Meaning::kTest) {

@@ -112,7 +112,7 @@ int count_before(std::string_view line, std::string_view word) {
 
 // Reads the numbers of a sentence: "2 nodes", "2-node", "over 16 ranks", "16 GPUs".
 SaidShape sentence_in(std::string_view line, const Tokens& words) {
-  Said nodes, ranks;
+  Said nodes, ranks, per_node;
   for (const std::string_view node : {"\u8282\u70b9", "\u30ce\u30fc\u30c9", "\ub178\ub4dc"})
     nodes.take(count_before(line, node));
   for (std::size_t at = 0; at < words.size(); ++at) {
@@ -125,10 +125,15 @@ SaidShape sentence_in(std::string_view line, const Tokens& words) {
                                                           : "";
     if (is_unit_of(unit, {"node", "nodes", "Node", "Nodes", "hosts", "Hosts", "machines"}))
       nodes.take(count);
-    if (is_unit_of(unit, {"ranks", "Ranks", "GPUs", "gpus"})) ranks.take(count);
+    const bool next = at + 2 < words.size() && !joined;
+    const bool each = next && words[at + 2] == "per";
+    if (is_unit_of(unit, {"ranks", "Ranks", "GPUs", "gpus"}) && !each) ranks.take(count);
+    if (is_unit_of(unit, {"GPUs/node", "gpus/node", "ranks/node"}) ||
+        (each && at + 3 < words.size() && unmarked(words[at + 3]) == "node"))
+      per_node.take(count);
     if (word == "#processes" && at + 1 < words.size()) ranks.take(count_in(words[at + 1]));
   }
-  return {nodes.only(), ranks.only(), 0, 0};
+  return {nodes.only(), ranks.only(), per_node.only(), 0};
 }
 
 }  // namespace

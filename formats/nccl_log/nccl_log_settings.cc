@@ -30,7 +30,7 @@ std::string value_behind(std::string_view rest, bool by_launcher, bool of_nccl) 
     rest.remove_prefix(1);
     return std::string(rest.substr(0, rest.find(quote)));
   }
-  std::string value(rest.substr(0, rest.find_first_of(" \t\r\"'\\)")));
+  std::string value(rest.substr(0, rest.find_first_of(" \t\r\"'`\\)")));
   while (!value.empty() && std::string_view(".,;").find(value.back()) != std::string_view::npos) {
     value.pop_back();
   }

@@ -56,6 +56,9 @@ TEST(LogTables, TheCommandTellsTheNodes) {
       {"`all_reduce_perf -b 8 -e 1G -f 2 -g 8`", "1 x 8"},
       {"# nThread 2 nGpus 4 minBytes 8 maxBytes 1048576", "1 x 8"},
       {"### All Reduce - 2 Nodes", "2 x 4"},
+      {"on servers of 4 GPUs per node", "2 x 4"},
+      {"2 nodes x 4 GPUs/node", "2 x 4"},
+      {"2 nodes, 4 GPUs per process, `NCCL_NET=Socket`", "2 x 4"},
       {"2 \u30ce\u30fc\u30c9 p4d, 8 GPUs", "2 x 4"}};
   for (const auto& [line, shape] : rows) {
     const auto tables = tables_in(line + std::string("\n") + kTablesHead + kTablesRow + kTablesEnd);
@@ -193,6 +196,8 @@ TEST(LogTables, TheTimeTellsTheBaseOfMegabytes) {
   const char* timed = "| Size | Time (us) | algbw | busbw |\n";
   EXPECT_EQ(read("| 16 MB | 1600.0 | 10.00 | 15.00 |\n", timed).rows.at(0).size, 16000000);
   EXPECT_EQ(read("| 16 MB | 1677.7 | 10.00 | 15.00 |\n", timed).rows.at(0).size, 16777216);
+  const char* in_head = "| Size (MB) | Time (ms) | algbw (GB/s) | busbw (GB/s) |\n";
+  EXPECT_EQ(read("| 435.6 | 42.9 | 10.15 | 15.23 |\n", in_head).rows.at(0).size, 435600000);
   const MeasuredTable bare =
       read("| 16 MB | 10.00 | 15.00 |\n", "| Message size | algbw (GB/s) | **busbw (GB/s)** |\n");
   EXPECT_EQ(bare.rows.at(0).size, 16777216);
