@@ -256,7 +256,8 @@ struct NamedRow {
   std::string test;
   int ranks = 0;
   int nodes = 0;
-  std::string own;  // its column of ranks: "np 4"
+  std::string own;                           // its column of ranks: "np 4"
+  std::map<std::string, std::string> words;  // in columns of no meaning here, by their names
 };
 
 // Reads a cell's time and rates into a place of the row.
@@ -284,6 +285,14 @@ void take_amount(const NamedColumn& column, std::string_view cell, bool commas, 
   }
 }
 
+// Returns a cell without Markdown around it.
+std::string_view trimmed_cell(std::string_view cell) {
+  constexpr const char* kMarks = " \t\r*`\"";
+  const std::size_t begin = cell.find_first_not_of(kMarks);
+  if (begin == cell.npos) return {};
+  return cell.substr(begin, cell.find_last_not_of(kMarks) - begin + 1);
+}
+
 std::optional<NamedRow> named_row(const NamedHead& head, const Cells& cells, int line) {
   if (cells.size() != head.columns.size()) return std::nullopt;
   const bool commas = head.form != Form::kCommas;
@@ -308,10 +317,11 @@ std::optional<NamedRow> named_row(const NamedHead& head, const Cells& cells, int
     } else if (column.meaning == Meaning::kNodes) {
       read.nodes = count();
     } else if (column.meaning == Meaning::kType || column.meaning == Meaning::kRedop) {
-      const std::string word = std::string(cells[i]);
-      const std::size_t begin = std::min(word.find_first_not_of(" \t*`"), word.size());
       (column.meaning == Meaning::kType ? read.row.row.type : read.row.row.redop) =
-          word.substr(begin, word.find_last_not_of(" \t*`") - begin + 1);
+          trimmed_cell(cells[i]);
+    } else if (column.meaning == Meaning::kOther) {
+      const std::string word(trimmed_cell(cells[i]));
+      if (!word.empty() && !amount_of(word)) read.words[column.name] = word;
     } else {
       take_amount(column, cells[i], commas, read);
     }
@@ -337,7 +347,8 @@ class NamedTable {
   void finish(std::vector<RawTable>& tables) {
     settle_sizes();
     settle_rates();
-    std::map<std::tuple<std::string, int, int>, std::size_t> numbers;
+    divide_by_words();
+    std::map<std::tuple<std::string, int, int, std::string>, std::size_t> numbers;
     for (NamedRow& read : rows_) {
       settle_place(read.row, 0);
       settle_place(read.row, 1);
@@ -345,7 +356,7 @@ class NamedTable {
       const int ranks = read.ranks > 0 ? read.ranks : shape_.ranks;
       const int nodes = read.nodes > 0 ? read.nodes : shape_.nodes;
       const auto [found, added] =
-          numbers.try_emplace(std::tuple(test, ranks, nodes), tables.size());
+          numbers.try_emplace(std::tuple(test, ranks, nodes, read.own), tables.size());
       if (added) tables.push_back(begun(read, test, ranks, nodes));
       tables[found->second].rows.push_back(std::move(read.row));
     }
@@ -369,6 +380,25 @@ class NamedTable {
           "its rates are GiB/s, as size / time is, whatever its head says");
     if (base_unknown_) raw.table.notes.emplace_back("KB, MB and GB are read as powers of 1024");
     return raw;
+  }
+
+  // Divides rows by the first column with words that tell rows of one size apart, "ring", "tree".
+  // Numbers do not: they may count repetitions.
+  void divide_by_words() {
+    std::map<std::tuple<std::string, int, int, Bytes, std::string>, const NamedRow*> seen;
+    for (const NamedRow& read : rows_) {
+      const auto [found, added] = seen.try_emplace(
+          std::tuple(read.test, read.ranks, read.nodes, read.row.row.size, read.row.row.type),
+          &read);
+      if (added) continue;
+      for (const NamedColumn& column : head_.columns) {
+        const auto a = read.words.find(column.name), b = found->second->words.find(column.name);
+        const bool both = a != read.words.end() && b != found->second->words.end();
+        if (!both || a->second == b->second) continue;
+        for (NamedRow& each : rows_) each.own = column.name + " " + each.words[column.name];
+        return;
+      }
+    }
   }
 
   // Sets sizes in bytes. MB may be of 1000 or 1024: size / algbw is the time.

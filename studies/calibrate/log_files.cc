@@ -375,6 +375,17 @@ std::vector<cost::MeasuredTable> read_tables(const std::vector<std::string>& nam
       if (file.nodes > 0) cost::set_shape(table, file.nodes, file.gpus_per_node);
       choose_forced(file, kAlgorithms.at(algorithm), table);
       check_table(file, table);
+      const auto first =
+          std::find_if(tables.begin() + static_cast<std::ptrdiff_t>(before), tables.end(),
+                       [&](const auto& other) {
+                         return cost::same_shape(other, table) && other.own != table.own;
+                       });
+      if (first != tables.end()) {
+        others.push_back("the table of line " + std::to_string(table.line) + ", " + table.test +
+                         ", is not read: " + table.own + ", after " + first->own +
+                         " of the same counts; give it in a file of its own");
+        continue;
+      }
       say_small(table);
       tables.push_back(std::move(table));
     }

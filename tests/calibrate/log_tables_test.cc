@@ -215,6 +215,23 @@ TEST(LogTables, RatesExcludeOtherCounts) {
                              "given 1 nodes x 8 GPUs, the table shows 4"));
 }
 
+// Words of another column tell rows of one size apart; numbers count repetitions.
+TEST(LogTables, WordsOfAColumnMakeTables) {
+  const auto read = [](const char* one, const char* other) {
+    return tables_in(
+        "all_reduce, 2 nodes, 16 ranks\n| Run | Size | Time (us) | algbw | busbw |\n| " +
+        std::string(one) + " | 1 MiB | 100.0 | 10.49 | 19.66 |\n| " + other +
+        " | 1 MiB | 120.0 | 8.74 | 16.38 |\n");
+  };
+  const MeasuredTable words = read("**ring**", "`tree`").at(0);
+  EXPECT_EQ(words.own, "run ring");
+  EXPECT_NEAR(words.rows.at(0).out_of_place.value_or(0), 100e-6, 1e-12);
+  EXPECT_TRUE(is_noted(words, "is not read: run tree, after run ring of the same counts"));
+  const MeasuredTable numbers = read("1", "2").at(0);
+  EXPECT_EQ(numbers.rows.size(), 2U);
+  EXPECT_TRUE(test::any_contains(numbers.left_out, "1 size stands in the table of line 2"));
+}
+
 TEST(LogTables, RolesOfReStructuredTextAreNoText) {
   std::string text;
   for (const std::string& line :
