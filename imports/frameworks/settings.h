@@ -173,8 +173,7 @@ void name_own_flags(const Keys& arguments, Settings& settings);
 // Sets the model by a name such as "meta-llama/Llama-3.1-8B", if it is known.
 void take_model_named(const std::string& name, Settings& settings);
 // Returns the flags of accelerate's launch as its YAML has them. Notes a file that is not here.
-Json launch_settings(const Json& flags, const std::string& file,
-                     std::vector<std::string>& assumed);
+Json launch_settings(const Json& flags, const std::string& file, std::vector<std::string>& assumed);
 // Fills in the sizes of DeepSpeed's configuration that the Trainer derives from the model's width
 // (accelerate 16cb6eb8, accelerator.py).
 void fill_auto_sizes(std::int64_t hidden, Json& config, std::vector<std::string>& assumed);

@@ -68,8 +68,8 @@ struct Sensitivity {
   // Logarithm of the GPUs' time of computation per sample if it is a guess. Ratios of rows that
   // compute differently err by a share of the difference.
   std::optional<double> work = {};
-  // State that hooks on the host shard: 1 the update, 2 gradients too, 3 parameters too; 0: none. Each
-  // has the hooks of the one before.
+  // State that hooks on the host shard: 1 the update, 2 gradients too, 3 parameters too; 0: none.
+  // Each has the hooks of the one before.
   int hooks = 0;
   // Effect of the bandwidth error that only one kind of collective has, at its faster and its
   // slower end.

@@ -201,8 +201,7 @@ TEST_F(Capture, ClusterCommandsCountAsDone) {
       "nsys profile -o out --trace=cuda,nvtx taskset -c 0-999 ./env/bin/python train.py --lr 1\n"
       "false\n[ -d nowhere ]\ncd /no/such/folder\ntorchrun never.py\n");
   ASSERT_EQ(captured.code, 0) << captured.err;
-  EXPECT_TRUE(test::contains(captured.err, "lacks module, smi-of-no-machine"))
-      << captured.err;
+  EXPECT_TRUE(test::contains(captured.err, "lacks module, smi-of-no-machine")) << captured.err;
   const Json all = Json::parse(captured.out)["launches"];
   ASSERT_EQ(all.size(), 2U) << captured.out;
   EXPECT_EQ(all[0]["words"].get<Words>(),
@@ -225,9 +224,9 @@ TEST_F(Capture, GpusAndLogsOfTheCluster) {
   ASSERT_EQ(all.size(), 3U);
   EXPECT_EQ(all[0]["words"].get<Words>(),
             (Words{"torchrun", "--nproc_per_node", "4", "t.py", "--lr", "1"}));
-  EXPECT_EQ(all[1]["words"].get<Words>(), (Words{"tune", "run", "--nproc_per_node", "4",
-                                                 "lora_finetune_distributed", "--config",
-                                                 "a.yaml"}));
+  EXPECT_EQ(all[1]["words"].get<Words>(),
+            (Words{"tune", "run", "--nproc_per_node", "4", "lora_finetune_distributed", "--config",
+                   "a.yaml"}));
   EXPECT_EQ(all[2]["words"].get<Words>(),
             (Words{"litgpt", "finetune_lora", "some/model", "--devices", "4"}));
 }
