@@ -490,11 +490,16 @@ constexpr BartKind kBarts[] = {
 void lay_bart_half(Reader& reader, Laid& laid, const BartKind& kind, bool decodes) {
   const std::string name = decodes ? "decoder." : "encoder.";
   const std::int64_t hidden = width(reader, "d_model");
-  if (kind.learned) {
+  const auto has = [&](bool usual, const char* key) {
+    return kind.type == "trocr" ? flag_or(reader, key, usual) : usual;
+  };
+  if (has(kind.learned, "use_learned_position_embeddings")) {
     laid.table(name + "embed_positions", width(reader, "max_position_embeddings") + kind.offset,
                hidden);
   }
-  if (kind.embedding_norm) laid.norm(name + "layernorm_embedding", hidden, true);
+  if (has(kind.embedding_norm, "layernorm_embedding")) {
+    laid.norm(name + "layernorm_embedding", hidden, true);
+  }
   lay_bart_stack(reader, laid, decodes, true);
   if (kind.closing_norm) laid.norm(name + "layer_norm", hidden, true);
 }

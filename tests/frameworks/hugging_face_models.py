@@ -484,6 +484,8 @@ FAMILIES = {
             "in_channels": some(p, 1, 4), "out_hidden_size": 64}}],
     "vit_mae of other images": ["images", "ViTMAEForPreTraining", lambda p: channels(
         p, FAMILIES["vit_mae"][2], qkv_bias=some(p, True, False))],
+    "trocr of other tables": ["seq2seq", "TrOCRForCausalLM", lambda p: dict(
+        FAMILIES["trocr"][2](p), use_learned_position_embeddings=False, layernorm_embedding=some(p, True, False))],
     "vision-encoder-decoder": ["images", "VisionEncoderDecoderModel", written_from_images],
 }
 
