@@ -458,6 +458,60 @@ void qwen3_next(Reader& reader, Laid& laid) {
   laid.head("lm_head", plan.words, plan.hidden, flag_or(reader, "tie_word_embeddings", false));
 }
 
+// Returns the columns inside LFM2's layers: two thirds of its file's, rounded up.
+std::int64_t lfm2_inner(Reader& reader) {
+  constexpr std::int64_t kUsual = 12288, kUsualMultiple = 256;
+  const char* own = "block_ff_dim";
+  std::int64_t inner = width_or(reader, has_value(reader, own) ? own : "intermediate_size", kUsual);
+  if (!flag_or(reader, "block_auto_adjust_ff_dim", true)) return inner;
+  const Json* times = reader.find("block_ffn_dim_multiplier");
+  if (times != nullptr && times->is_number() && *times != 1) {
+    reader.fail("block_ffn_dim_multiplier", "only 1 is known");
+  }
+  const std::int64_t multiple = width_or(reader, "block_multiple_of", kUsualMultiple);
+  inner = 2 * inner / 3;
+  return (inner + multiple - 1) / multiple * multiple;
+}
+
+// Lays LFM2: short gated convolutions, and attention in some layers.
+void lfm2(Reader& reader, Laid& laid) {
+  const std::int64_t hidden = width(reader, "hidden_size"), words = width(reader, "vocab_size");
+  const std::int64_t heads = size(reader, "num_attention_heads", operators::kMaxHeads);
+  const std::int64_t groups = size_or(reader, "num_key_value_heads", 8, operators::kMaxHeads);
+  const std::int64_t wide = width_or(reader, "head_dim", hidden / heads);
+  const std::int64_t inner = lfm2_inner(reader), reach = width_or(reader, "conv_L_cache", 3);
+  const bool bias = flag_or(reader, "conv_bias", false);
+  const Json& kinds = reader.array("layer_types");
+  laid.table("embed_tokens", words, hidden);
+  for (std::int64_t i = 0, count = layers(reader, "num_hidden_layers"); i < count; ++i) {
+    const std::string at = "layers." + std::to_string(i) + ".";
+    const auto row = static_cast<std::size_t>(i);
+    if (row >= kinds.size()) reader.fail("layer_types", "expected a kind a layer");
+    if (kinds[row] == "full_attention") {
+      laid.linear(at + "self_attn.q_proj", hidden, heads * wide, false);
+      laid.linear(at + "self_attn.k_proj", hidden, groups * wide, false);
+      laid.linear(at + "self_attn.v_proj", hidden, groups * wide, false);
+      laid.linear(at + "self_attn.out_proj", heads * wide, hidden, false);
+      laid.norm(at + "self_attn.q_layernorm", wide, false);
+      laid.norm(at + "self_attn.k_layernorm", wide, false);
+    } else {
+      laid.add(at + "conv.conv.weight", {hidden, 1, reach}, 1);
+      if (bias) laid.add(at + "conv.conv.bias", {hidden});
+      laid.linear(at + "conv.in_proj", hidden, 3 * hidden, bias);
+      laid.linear(at + "conv.out_proj", hidden, hidden, bias);
+    }
+    for (const char* part : {"w1", "w3"}) {
+      laid.linear(at + "feed_forward." + part, hidden, inner, false);
+    }
+    laid.linear(at + "feed_forward.w2", inner, hidden, false);
+    laid.norm(at + "operator_norm", hidden, false);
+    laid.norm(at + "ffn_norm", hidden, false);
+  }
+  laid.norm("embedding_norm", hidden, false);
+  const char* own = has_value(reader, "tie_embedding") ? "tie_embedding" : "tie_word_embeddings";
+  laid.head("lm_head", words, hidden, flag_or(reader, own, true));
+}
+
 // One size of a state-space model's mixer.
 struct Mixer {
   std::int64_t hidden, inner, state, kernel;
@@ -557,6 +611,7 @@ const std::vector<Family>& decoders() {
       {"mamba", mamba},
       {"falcon_mamba", mamba},
       {"mamba2", mamba2},
+      {"lfm2", lfm2},
   };
   return rows;
 }

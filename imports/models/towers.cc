@@ -205,7 +205,7 @@ std::int64_t lay_vision(Reader& reader, const char* usual_type, Laid& laid) {
   Reader own = part.reader();
   if (part.type == "clip_vision_model") {
     clip_vision(own, laid);
-  } else if (part.type == "siglip_vision_model") {
+  } else if (part.type == "siglip_vision_model" || part.type == "siglip2_vision_model") {
     siglip_vision(own, laid);
   } else if (part.type == "pixtral") {
     pixtral_vision(own, laid);
@@ -323,6 +323,19 @@ void internvl(Reader& reader, Laid& laid) {
   laid.linear("projector.linear_1", four, hidden, true);
   laid.linear("projector.linear_2", hidden, hidden, true);
   lay_text(reader, "qwen2", laid);
+}
+
+void lfm2_vl(Reader& reader, Laid& laid) {
+  const std::int64_t seen = lay_vision(reader, "siglip2_vision_model", laid);
+  const std::int64_t side = size_or(reader, "downsample_factor", 2, 64), ahead = seen * side * side;
+  const std::int64_t between = width_or(reader, "projector_hidden_size", 2560);
+  const bool bias = flag_or(reader, "projector_bias", true);
+  const Part text(reader, "text_config", "lfm2");
+  Reader own = text.reader();
+  laid.norm("projector.layer_norm", ahead, true);
+  laid.linear("projector.linear_1", ahead, between, bias);
+  laid.linear("projector.linear_2", between, width(own, "hidden_size"), bias);
+  lay_text(reader, "lfm2", laid);
 }
 
 void paligemma(Reader& reader, Laid& laid) {
@@ -906,6 +919,7 @@ const std::vector<Family>& towers() {
       {"llava_onevision", llava_onevision},
       {"vipllava", vipllava},
       {"paligemma", paligemma},
+      {"lfm2_vl", lfm2_vl},
       {"internvl", internvl},
       {"internvl_vision", internvl_vision},
       {"mistral3", mistral3},

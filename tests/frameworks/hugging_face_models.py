@@ -266,6 +266,14 @@ def channels(pick, sizes, **more):  # images of fewer or more than three colours
     return dict(sizes(pick), num_channels=some(pick, 1, 4), **more)
 
 
+def lfm2(pick):
+    sizes = llama(pick, tied=False, num_hidden_layers=3)
+    sizes.update(layer_types=["conv", some(pick, "conv", "full_attention"), "full_attention"],
+                 conv_bias=some(pick, True, False), block_multiple_of=some(pick, 16, 32),
+                 block_auto_adjust_ff_dim=some(pick, True, False))
+    return sizes
+
+
 def written_from_images(pick):
     seen = channels(pick, vision, qkv_bias=some(pick, True, False), model_type=some(pick, "vit", "deit"))
     told = dict(FAMILIES["trocr"][2](pick), model_type="trocr", cross_attention_hidden_size=seen["hidden_size"])
@@ -486,6 +494,11 @@ FAMILIES = {
         p, FAMILIES["vit_mae"][2], qkv_bias=some(p, True, False))],
     "trocr of other tables": ["seq2seq", "TrOCRForCausalLM", lambda p: dict(
         FAMILIES["trocr"][2](p), use_learned_position_embeddings=False, layernorm_embedding=some(p, True, False))],
+    "lfm2": ["decoder", "Lfm2", lfm2],
+    "lfm2_vl": ["both", "Lfm2VlForConditionalGeneration", lambda p: {
+        "text_config": dict(lfm2(p), model_type="lfm2"), "downsample_factor": 2, "projector_bias": some(p, True, False),
+        "projector_hidden_size": some(p, 48, 96), "vision_config": dict(
+            FAMILIES["siglip2_vision_model"][2](p), model_type="siglip2_vision_model")}],
     "vision-encoder-decoder": ["images", "VisionEncoderDecoderModel", written_from_images],
 }
 
@@ -506,6 +519,8 @@ def class_of(pick, kind, prefix):
 def kept(config):
     """Without what says nothing of sizes."""
     noise = {key for key in config if key in NOISE or key.endswith(("_token_id", "_token_index", "dropout"))}
+    if "conv" in (config.get("layer_types") or []):
+        noise.remove("layer_types")
     return {key: kept(value) if isinstance(value, dict) else value
             for key, value in config.items() if key not in noise}
 
