@@ -294,6 +294,7 @@ constexpr ModelType kTypes[] = {
     {"llama", "llama", llama},
     {"mistral", "llama", llama},
     {"ministral", "llama", llama},
+    {"ministral3", "llama", llama},
     {"granite", "llama", llama},
     {"helium", "llama", llama},
     {"qwen2", "llama", qwen2},

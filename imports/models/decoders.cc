@@ -392,8 +392,10 @@ void llama4_text(Reader& reader, Laid& laid) {
   laid.head("lm_head", plan.words, plan.hidden, flag_or(reader, "tie_word_embeddings", false));
 }
 
-// Lays attention by a state of its own in place of scores (Gated DeltaNet).
-void lay_delta_net(Reader& reader, Laid& laid, std::int64_t hidden, const std::string& at) {
+// Lays attention by a state of its own in place of scores (Gated DeltaNet), its products in two
+// or, `apart`, in four.
+void lay_delta_net(Reader& reader, Laid& laid, std::int64_t hidden, const std::string& at,
+                   bool apart) {
   const std::int64_t values = size(reader, "linear_num_value_heads", operators::kMaxHeads);
   const std::int64_t value_width = width(reader, "linear_value_head_dim");
   const std::int64_t keys = size(reader, "linear_num_key_heads", operators::kMaxHeads) *
@@ -403,14 +405,24 @@ void lay_delta_net(Reader& reader, Laid& laid, std::int64_t hidden, const std::s
            {2 * keys + wide, 1, width_or(reader, "linear_conv_kernel_dim", 4)}, 1);
   laid.add(at + "dt_bias", {values});
   laid.add(at + "A_log", {values});
-  laid.linear(at + "in_proj_qkvz", hidden, 2 * keys + 2 * wide, false);
-  laid.linear(at + "in_proj_ba", hidden, 2 * values, false);
+  if (apart) {
+    laid.linear(at + "in_proj_qkv", hidden, 2 * keys + wide, false);
+    laid.linear(at + "in_proj_z", hidden, wide, false);
+    for (const char* part : {"in_proj_b", "in_proj_a"}) {
+      laid.linear(at + part, hidden, values, false);
+    }
+  } else {
+    laid.linear(at + "in_proj_qkvz", hidden, 2 * keys + 2 * wide, false);
+    laid.linear(at + "in_proj_ba", hidden, 2 * values, false);
+  }
   laid.norm(at + "norm", value_width, false);
   laid.linear(at + "out_proj", wide, hidden, false);
 }
 
-// Lays a gate, experts each in three matrices, and a weighed one that all tokens share.
-void lay_mixture(Reader& reader, Laid& laid, std::int64_t hidden, const std::string& mlp) {
+// Lays a gate, experts each in three matrices or all in two, and a weighed one that all tokens
+// share.
+void lay_mixture(Reader& reader, Laid& laid, std::int64_t hidden, const std::string& mlp,
+                 bool stacked) {
   const std::int64_t experts = size(reader, "num_experts", kMaxExperts);
   const double share = share_of(reader, experts);
   laid.linear(mlp + "gate", hidden, experts, false);
@@ -420,14 +432,19 @@ void lay_mixture(Reader& reader, Laid& laid, std::int64_t hidden, const std::str
     laid.linear(at + "up_proj", hidden, inner, false, of);
     laid.linear(at + "down_proj", inner, hidden, false, of);
   };
-  for (std::int64_t e = 0; e < experts; ++e) {
+  if (stacked) {
+    lay_stacked(laid, mlp + "experts.", experts, hidden, width(reader, "moe_intermediate_size"),
+                share, false);
+  }
+  for (std::int64_t e = 0; e < (stacked ? 0 : experts); ++e) {
     expert(mlp + "experts." + std::to_string(e) + ".", "moe_intermediate_size", share);
   }
   expert(mlp + "shared_expert.", "shared_expert_intermediate_size", 1);
   laid.linear(mlp + "shared_expert_gate", hidden, 1, false);
 }
 
-void qwen3_next(Reader& reader, Laid& laid) {
+// Lays Qwen3-Next and Qwen3.5, `second`, which may have no experts.
+void lay_next(Reader& reader, Laid& laid, bool second, bool mixed) {
   Plan plan = usual(reader);
   group_heads(reader, plan);
   if (size_or(reader, "decoder_sparse_step", 1, operators::kMaxLayers) != 1 ||
@@ -436,11 +453,16 @@ void qwen3_next(Reader& reader, Laid& laid) {
   }
   const std::int64_t every = size_or(reader, "full_attention_interval", 4, operators::kMaxLayers);
   const std::int64_t wide = plan.queries / heads_in(reader);
+  const bool listed = has_value(reader, "layer_types");
+  const Json kinds = listed ? reader.array("layer_types") : Json::array();
   laid.table("model.embed_tokens", plan.words, plan.hidden);
   for (std::int64_t i = 0; i < plan.layers; ++i) {
     const std::string at = "model.layers." + std::to_string(i) + ".";
     laid.norm(at + "input_layernorm", plan.hidden, false);
-    if ((i + 1) % every == 0) {
+    const auto row = static_cast<std::size_t>(i);
+    const bool scored =
+        listed ? row < kinds.size() && kinds[row] == "full_attention" : (i + 1) % every == 0;
+    if (scored) {
       const std::string self = at + "self_attn.";
       laid.linear(self + "q_proj", plan.hidden, 2 * plan.queries, false);  // with a gate
       laid.linear(self + "k_proj", plan.hidden, plan.keys, false);
@@ -449,14 +471,24 @@ void qwen3_next(Reader& reader, Laid& laid) {
       laid.norm(self + "k_norm", wide, false);
       laid.linear(self + "o_proj", plan.queries, plan.hidden, false);
     } else {
-      lay_delta_net(reader, laid, plan.hidden, at + "linear_attn.");
+      lay_delta_net(reader, laid, plan.hidden, at + "linear_attn.", second);
     }
     laid.norm(at + "post_attention_layernorm", plan.hidden, false);
-    lay_mixture(reader, laid, plan.hidden, at + "mlp.");
+    if (mixed) {
+      lay_mixture(reader, laid, plan.hidden, at + "mlp.", second);
+      continue;
+    }
+    for (const char* part : {"gate_proj", "up_proj"}) {
+      laid.linear(at + "mlp." + part, plan.hidden, plan.inner, false);
+    }
+    laid.linear(at + "mlp.down_proj", plan.inner, plan.hidden, false);
   }
   laid.norm("model.norm", plan.hidden, false);
   laid.head("lm_head", plan.words, plan.hidden, flag_or(reader, "tie_word_embeddings", false));
 }
+void qwen3_next(Reader& reader, Laid& laid) { lay_next(reader, laid, false, true); }
+void qwen3_5(Reader& reader, Laid& laid) { lay_next(reader, laid, true, false); }
+void qwen3_5_moe(Reader& reader, Laid& laid) { lay_next(reader, laid, true, true); }
 
 // Returns the columns inside LFM2's layers: two thirds of its file's, rounded up.
 std::int64_t lfm2_inner(Reader& reader) {
@@ -608,6 +640,8 @@ const std::vector<Family>& decoders() {
       {"phimoe", phimoe},
       {"llama4_text", llama4_text},
       {"qwen3_next", qwen3_next},
+      {"qwen3_5_text", qwen3_5},
+      {"qwen3_5_moe_text", qwen3_5_moe},
       {"mamba", mamba},
       {"falcon_mamba", mamba},
       {"mamba2", mamba2},

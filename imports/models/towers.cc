@@ -425,7 +425,7 @@ void qwen2_5_vl(Reader& reader, Laid& laid) {
   lay_text(reader, "qwen2", laid);
 }
 
-void qwen3_vl(Reader& reader, Laid& laid) {
+void lay_qwen3_vl(Reader& reader, Laid& laid, const char* text) {
   const Part part(reader, "vision_config", "qwen3_vl");
   Reader own = part.reader();
   const QwenTower tower{width(own, "hidden_size"),
@@ -436,12 +436,16 @@ void qwen3_vl(Reader& reader, Laid& laid) {
                         true};
   lay_qwen_blocks(own, laid, tower);
   lay_merger(laid, tower, "vision.merger.", false);
-  const std::size_t more = own.array("deepstack_visual_indexes").size();
+  const char* key = "deepstack_visual_indexes";
+  const std::size_t more = has_value(own, key) ? own.array(key).size() : 0;
   for (std::size_t i = 0; i < std::min<std::size_t>(more, operators::kMaxLayers); ++i) {
     lay_merger(laid, tower, "vision.deepstack_merger_list." + std::to_string(i) + ".", true);
   }
-  lay_text(reader, "qwen3", laid);
+  lay_text(reader, text, laid);
 }
+void qwen3_vl(Reader& reader, Laid& laid) { lay_qwen3_vl(reader, laid, "qwen3"); }
+void qwen3_5(Reader& reader, Laid& laid) { lay_qwen3_vl(reader, laid, "qwen3_5_text"); }
+void qwen3_5_moe(Reader& reader, Laid& laid) { lay_qwen3_vl(reader, laid, "qwen3_5_moe_text"); }
 
 void llama4_vision(Reader& reader, Laid& laid) {
   const std::int64_t hidden = width(reader, "hidden_size"), across = patches_across(reader);
@@ -878,6 +882,8 @@ void lay_text(Reader& reader, const char* usual_type, Laid& laid) {
   Json json = flat ? reader.json() : part.json;
   std::string type = flat ? usual_type : part.type;
   if (type.ends_with("_vl_text")) type = usual_type;
+  const char* tie = "tie_word_embeddings";  // of the whole, in transformers 5
+  if (type.starts_with("qwen3_5") && has_value(reader, tie)) json[tie] = reader.json()[tie];
   Reader own(json, reader.file(), flat ? reader.place() : part.place);
   for (const Family& family : decoders()) {
     if (family.type == type) return family.lay(own, laid);
@@ -927,6 +933,8 @@ const std::vector<Family>& towers() {
       {"qwen2_vl", qwen2_vl},
       {"qwen2_5_vl", qwen2_5_vl},
       {"qwen3_vl", qwen3_vl},
+      {"qwen3_5", qwen3_5},
+      {"qwen3_5_moe", qwen3_5_moe},
       {"llama4", llama4},
       {"mllama", mllama},
   };

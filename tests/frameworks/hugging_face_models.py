@@ -24,6 +24,7 @@ WANTED = {  # of a family: classes that the architectures of a file name
     "sound": ["Model", "ForCTC", "ForSequenceClassification"],
     "written": ["Model", "ForConditionalGeneration", "ForCausalLM"],
     "encoder": ["Model", "ForMaskedLM", "ForSequenceClassification"],
+    "causal": ["ForCausalLM"],
     "decoder": ["ForCausalLM", "ForCausalLM", "ForCausalLM", "Model"],
 }
 
@@ -274,6 +275,25 @@ def lfm2(pick):
     return sizes
 
 
+def next_layers(pick, **more):  # delta nets, and attention in each so many
+    sizes = wide(pick, tied=False, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16,
+                 linear_value_head_dim=some(pick, 16, 24), num_hidden_layers=some(pick, 4, 6),
+                 full_attention_interval=some(pick, 2, 4), tie_word_embeddings=some(pick, True, False))
+    return dict(sizes, **more)
+
+
+def mixed(pick):
+    return {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 64,
+            "shared_expert_intermediate_size": some(pick, 48, 96)}
+
+
+def qwen3_5(pick, kind, **more):
+    text = dict(next_layers(pick, **more), model_type=kind + "_text")
+    return {"text_config": text, "tie_word_embeddings": text.pop("tie_word_embeddings"), "vision_config": {
+        "depth": 3, "hidden_size": some(pick, 64, 96), "intermediate_size": 160, "num_heads": 4, "patch_size": 16,
+        "out_hidden_size": text["hidden_size"], "num_position_embeddings": some(pick, 64, 144)}}
+
+
 def written_from_images(pick):
     seen = channels(pick, vision, qkv_bias=some(pick, True, False), model_type=some(pick, "vit", "deit"))
     told = dict(FAMILIES["trocr"][2](pick), model_type="trocr", cross_attention_hidden_size=seen["hidden_size"])
@@ -502,6 +522,15 @@ FAMILIES = {
     "vision-encoder-decoder": ["images", "VisionEncoderDecoderModel", written_from_images],
 }
 
+# Of transformers 5 alone.
+NEWER = {
+    "ministral3": ["decoder", "Ministral3", wide],
+    "qwen3_5_text": ["causal", "Qwen3_5", next_layers],
+    "qwen3_5_moe_text": ["causal", "Qwen3_5Moe", lambda p: next_layers(p, **mixed(p))],
+    "qwen3_5": ["both", "Qwen3_5ForConditionalGeneration", lambda p: qwen3_5(p, "qwen3_5")],
+    "qwen3_5_moe": ["both", "Qwen3_5MoeForConditionalGeneration", lambda p: qwen3_5(p, "qwen3_5_moe", **mixed(p))],
+}
+
 
 def class_of(pick, kind, prefix):
     import transformers
@@ -519,7 +548,7 @@ def class_of(pick, kind, prefix):
 def kept(config):
     """Without what says nothing of sizes."""
     noise = {key for key in config if key in NOISE or key.endswith(("_token_id", "_token_index", "dropout"))}
-    if "conv" in (config.get("layer_types") or []):
+    if {"conv", "linear_attention"} & set(config.get("layer_types") or []):
         noise.remove("layer_types")
     return {key: kept(value) if isinstance(value, dict) else value
             for key, value in config.items() if key not in noise}
@@ -552,11 +581,12 @@ def main():
     import transformers
     common.quiet()
     cases = []
-    for family in FAMILIES:
+    families = FAMILIES if transformers.__version__.startswith("4.") else NEWER
+    for family in families:
         for number in range(CASES_A_FAMILY):
             pick = random.Random(f"{family} {number}")
             try:
-                case = case_of(family, FAMILIES[family], pick)
+                case = case_of(family, families[family], pick)
             except Exception as error:
                 raise RuntimeError(f"{family} {number}: {error}") from error
             cases.append(dict({"seed": len(cases), "family": family}, **case))
