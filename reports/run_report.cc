@@ -162,14 +162,16 @@ std::string utilisation_sentence(const measure::Report& report) {
   return "Utilisation, the part of a step that computes: " + join_and(parts) + ".";
 }
 
-// Returns how fast each row is, with memory if it decides or if tokens are counted. The whole page
-// has the parts of its time.
+// Returns how fast each row is, with memory if it decides, if tokens are counted or if a row fills
+// more than half of a device. The whole page has the parts of its time.
 Grid brief_grid(const measure::Report& report) {
   constexpr int kHowFast = 4;
   std::vector<std::string> left_out;
-  const bool tokens =
-      std::ranges::any_of(report.rows, [](const measure::Row& row) { return row.rate.tokens > 0; });
-  if (report.shortage.empty() && !tokens) left_out.emplace_back("memory\nper GPU");
+  const bool told = std::ranges::any_of(report.rows, [](const measure::Row& row) {
+    const measure::Memory& memory = row.memory;
+    return row.rate.tokens > 0 || (memory.available > 0 && memory.total() > memory.available / 2);
+  });
+  if (report.shortage.empty() && !told) left_out.emplace_back("memory\nper GPU");
   return toned(narrow_table(run_rows(report.rows, report.baseline), kHowFast, left_out), report);
 }
 

@@ -105,7 +105,15 @@ TEST(Init, ReadsFlagsAfterAScript) {
 
 // What would have no effect is refused, and nothing is written.
 TEST(Init, RefusesWhatItWouldPassOver) {
-  const std::string pair = SYNCLINE_SOURCE_DIR "/tests/fuzz/corpus/nccl_node/pair.xml";
+  // Two GPUs of a device that has no name here.
+  std::string pair_text =
+      test::text_of(SYNCLINE_SOURCE_DIR "/tests/fuzz/corpus/nccl_node/pair.xml");
+  for (std::size_t at = 0; (at = pair_text.find("0x20b0", at)) != std::string::npos;) {
+    pair_text.replace(at, 6, "0x9999");
+  }
+  const test::Scratch scratch;
+  const std::string pair = scratch.path("pair.xml");
+  test::write_text(pair, pair_text);
   for (const auto& [options, part] : std::vector<std::pair<std::vector<std::string>, const char*>>{
            {{"--node", "dgx-h100", "--gpus", "4"}, "--gpu"},
            {{"--node", "dgx-h100", "--net", "25gbit"}, "--gpu"},

@@ -361,5 +361,18 @@ TEST(MemoryText, StrategiesThatDoNotFitComeFirst) {
   EXPECT_EQ(Json::parse(json).at("does_not_fit"), json_of(report).at("does_not_fit"));
 }
 
+// Memory is left out of the short page while each row fills less than half of a device.
+TEST(MemoryText, RowsThatFillADeviceHaveTheirMemory) {
+  const auto page = [](double gigabytes) {
+    Json root = Json::parse(kScenario);
+    root["cluster"]["device"]["memory_gbytes"] = gigabytes;
+    const std::string file = test::scratch().path("half.json");
+    test::write_text(file, root.dump());
+    return test::say({"run", file}).out;
+  };
+  EXPECT_TRUE(test::says(page(6), "memory", "4 GB"));
+  EXPECT_FALSE(test::contains(page(9), "memory"));
+}
+
 }  // namespace
 }  // namespace syncline::reports
