@@ -3,7 +3,8 @@
 //   optimizer    its states in fp32, and an fp32 copy of narrower weights
 //                (an offload keeps these, and what else leaves the device, in the host's memory)
 //   buffers      buckets that gradients are copied into, parameters gathered ahead of their layers,
-//                a codec's output and residuals, parameters that LocalSGD averages
+//                keys and values gathered for ring attention, a codec's output and residuals,
+//                parameters that LocalSGD averages
 //   activations  values that the forward pass keeps for the backward pass, and copies of logits in
 //                the loss (activations_of); an estimate, only for workloads with operators
 #include "studies/rows/memory.h"
@@ -428,6 +429,20 @@ double loss_of(const Workload& workload, double per_logit) {
   return most;
 }
 
+// Returns the keys and values of a layer that PyTorch's ring attention gathers from all ranks of a
+// sequence, as torchtitan has it by default (context_parallel_rotate_method: allgather). Each of
+// the queries' heads has its own there (repeat_kv).
+double gathered_context(const Workload& workload, const Strategy& strategy) {
+  const dialect::Dialect* own = dialect::find_dialect(strategy.dialect);
+  const int context = workload.parallel.context;
+  if (context == 1 || own == nullptr || own->kernels != "pytorch") return 0;
+  const OperatorList& list = *workload.operators;
+  const auto attention = std::ranges::find(list.operators, "flash_attn", &Operator::kind);
+  if (attention == list.operators.end()) return 0;
+  const auto queries = list.values[index(attention->inputs.front().value)].bytes;
+  return 2.0 * context * static_cast<double>(queries);
+}
+
 // Memory of one part of the model and one micro-batch.
 struct OfPart {
   double held = 0;   // kept until its backward pass
@@ -509,6 +524,7 @@ class Stages {
       }
     }
     for (const Tensor& buffer : workload_.buffers) memory.weights += weights_of(buffer);
+    if (!parts_.empty()) memory.buffers += gathered_context(workload_, strategy_);
     if (!parts_.empty()) memory.activations = activations_of(parts_, workload_, stage);
     memory.recompute = workload_.recompute;
     memory.available = scenario_.cluster.device.memory_size;

@@ -142,6 +142,20 @@ TEST(WholeMemory, RecomputationIsWhatWasPublished) {
   EXPECT_NEAR(with("full") / (held / 2 * (all + 2 * unit) + all - 2 * unit + embedded), 1, 0.03);
 }
 
+// Ranks of a sequence hold its keys and values in PyTorch, each in Megatron a part of them.
+TEST(WholeMemory, RingAttentionGathersInPyTorch) {
+  const auto buffers = [](const char* dialect, int context, int tokens) {
+    Json scenario = job(context > 1 ? Json{{"context", context}} : Json::object(), 1);
+    scenario["workload"]["operators"]["sequence"] = tokens;
+    scenario["strategies"][0] = {{"name", "s"}, {"dialect", dialect}, {"config", Json::object()}};
+    return stages_of(scenario).front().buffers;
+  };
+  constexpr int kLocal = static_cast<int>(kTokens);
+  const double keys_and_values = 2 * 2 * kRows * kHidden * 2;
+  EXPECT_NEAR(buffers("fsdp", 2, 2 * kLocal) - buffers("fsdp", 1, kLocal), keys_and_values, 1);
+  EXPECT_NEAR(buffers("megatron", 2, 2 * kLocal) - buffers("megatron", 1, kLocal), 0, 1);
+}
+
 // torchtitan's "op" (its distributed/activation_checkpoint.py): of a layer of Llama's the input,
 // the products of q, v, gate and down, and attention's result stay; in FP8 only input and attention
 // do.
