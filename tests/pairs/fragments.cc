@@ -137,6 +137,7 @@ const std::vector<Fragment> kOfWorkloads{
     {"checkpointing", "", R"({"workload": {"activation_checkpointing": "full"}})"},
     {"checkpointing every second layer", "",
      R"({"workload": {"activation_checkpointing": "full", "checkpointing_every": 2}})"},
+    {"checkpointing by products", "", R"({"workload": {"activation_checkpointing": "products"}})"},
     {"compute fusion", "", R"({"strategy": {"compute_fusion": {"fuse_gemm_epilogue": true}}})"},
 };
 
