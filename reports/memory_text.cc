@@ -47,7 +47,9 @@ Json memory_json(const measure::Memory& memory) {
   if (memory.available > 0) {
     json["available"] = exact(memory.available);
     json["fits"] = memory.fits();
-    if (memory.may_not_fit()) json["may_not_fit"] = true;
+    // Activations that are not counted may take the rest.
+    const bool open = memory.fits() && !memory.counts_activations();
+    if (open || memory.may_not_fit()) json["may_not_fit"] = true;
   }
   if (memory.stage >= 0) json["stage"] = memory.stage;
   return json;

@@ -319,6 +319,11 @@ TEST(MemoryText, NamesTheCapacityIfItIsTooSmall) {
       "not counted");
   EXPECT_EQ(memory_json(of(16e9)).at("fits"), false);
   EXPECT_FALSE(memory_json(of(0)).contains("fits"));
+  // Activations that nobody counted may take what is left.
+  measure::Memory left = of(192e9);
+  EXPECT_EQ(memory_json(left).at("may_not_fit"), true);
+  left.activations = 1e9;
+  EXPECT_FALSE(memory_json(left).contains("may_not_fit"));
 }
 
 constexpr const char* kScenario = R"({
