@@ -365,12 +365,13 @@ esac
 
 // Every bash reads this first. It keeps the replacements first in PATH, and makes a function for a
 // launcher that is called by its path. Outside of a job it sets Slurm's variables by the script's
-// #SBATCH lines. Commands that only the cluster has (module) succeed without an output, and a file
-// that output is sent to gets its folder.
-// `set -e` ends a script at a `cd` alone: behind it commands are for another folder.
+// #SBATCH lines. Commands that only the cluster has (module) succeed without an output, a script
+// that is called by its name (train.py) counts as Python's, and a file that output is sent to gets
+// its folder. `set -e` ends a script at a `cd` alone: behind it commands are for another folder.
 constexpr const char* kBashStart = R"sh(
 [ -z "$SYNCLINE_CAPTURE_BASH_ENV" ] || . "$SYNCLINE_CAPTURE_BASH_ENV"
 command_not_found_handle() {
+  case $1 in *.py) python "$@"; return ;; esac
   grep -qsxF -- "$1" "$SYNCLINE_CAPTURE/missing" || echo "$1" >>"$SYNCLINE_CAPTURE/missing"
 }
 syncline_before() {

@@ -213,6 +213,13 @@ TEST_F(Capture, ClusterCommandsCountAsDone) {
   EXPECT_TRUE(test::contains(none.err, "this machine lacks module")) << none.err;
 }
 
+TEST_F(Capture, ScriptsOnAnotherPathArePythons) {
+  const Json all = launches("set -e\npretrain_of_nobody.py --num-layers 2 --lr 1\n");
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0]["words"].get<Words>(),
+            (Words{"python", "pretrain_of_nobody.py", "--num-layers", "2", "--lr", "1"}));
+}
+
 // GPUs are counted where there are none, and logs have a folder.
 TEST_F(Capture, GpusAndLogsOfTheCluster) {
   const Json all = launches(
