@@ -254,17 +254,21 @@ class Judge {
   }
 
   // With the buckets that the rule chose where it looks at the network's costs: for others it
-  // chooses others, greedily, which may be better ones.
+  // chooses others, greedily, which may be better ones. Fetches have buckets of their own, after
+  // those of the gradients.
   Json with_fixed_buckets() const {
     Json fixed = root_;
     const Strategy& own = strategy();
     if (own.fusion.rule != Fusion::Rule::kMgWfbp || own.local_sgd.enabled) return fixed;
     Json groups = Json::array();
+    std::set<int> grouped;
     const plan::Plan plan =
         plan::make_plan(scenario_.workload, measure::cluster_left(scenario_, own), own);
     for (const plan::Bucket& bucket : plan.buckets) {
-      const bool seen = std::ranges::find(groups, Json(bucket.tensors)) != groups.end();
-      if (!seen && !bucket.sparse) groups.push_back(bucket.tensors);
+      const auto seen = [&](int tensor) { return grouped.contains(tensor); };
+      if (bucket.sparse || std::ranges::any_of(bucket.tensors, seen)) continue;
+      grouped.insert(bucket.tensors.begin(), bucket.tensors.end());
+      groups.push_back(bucket.tensors);
     }
     fixed["strategies"][0]["fusion"] = {{"rule", "groups"}, {"groups", groups}};
     return fixed;
@@ -338,7 +342,7 @@ class Judge {
     if (!root_["workload"].contains("tensors")) return;
     // How many of a matrix's numbers travel as factors depends on what that saves.
     if (strategy().compression.codec == "powersgd") return;
-    Json larger = root_;
+    Json larger = fixed_;
     for (Json& tensor : larger["workload"]["tensors"]) {
       tensor["shape"][0] = tensor["shape"][0].get<std::int64_t>() * 2;
     }
