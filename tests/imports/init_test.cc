@@ -429,7 +429,9 @@ TEST(Init, AJobThatFitsNowhereNamesMoreNodes) {
       << moe.assumed.front();
   const Begun more = init_scenario({.model = "mixtral_8x7b", .node = "dgx-h100", .nodes = 2});
   EXPECT_FALSE(contains(more.assumed.front(), "does not fit either")) << more.assumed.front();
-  InitOptions single{.model = "llama3_8b", .nodes = 1};
+  InitOptions single;
+  single.model = "llama3_8b";
+  single.nodes = 1;
   single.gpu = "a100-sxm-80gb";
   single.gpus = 1;
   const Begun one = init_scenario(single);
@@ -454,7 +456,9 @@ TEST(Init, LayersOfAVisionTransformer) {
 // As a flag --recompute wants "=" before its word; the word after it is none of the job's files.
 TEST(Init, RecomputeTakesTheNextWord) {
   const auto recomputed = [](const std::string& model, std::vector<std::string> words) {
-    InitQuestion question{.model = model, .words = std::move(words)};
+    InitQuestion question;
+    question.model = model;
+    question.words = std::move(words);
     question.recompute = "full";
     question.node = "dgx-h100";
     const Json workload = answer(question).scenario["workload"];
