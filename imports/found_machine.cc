@@ -425,8 +425,8 @@ std::string device_in_lines(const std::string& text) {
   return name;
 }
 
-// By generation 20, 25, 25, 25 and 50 GB/s; of GA102's four 14.0625 (NVIDIA's whitepapers of Pascal
-// to Blackwell, and of GA102).
+// Returns the rate of one NVLink: 20, 25, 25, 25 and 50 GB/s by generation, 14.0625 on GA102
+// (NVIDIA's whitepapers of Pascal to Blackwell, and of GA102).
 double nvlink_rate(int capability) {
   constexpr int kVolta = 70, kGa102 = 86, kBlackwell = 100;
   return capability == kGa102      ? 14.0625

@@ -200,6 +200,11 @@ void choose_tensors(Json& workload, const InitOptions& options, bool autocast,
                     std::vector<std::string>& assumed) {
   if (options.sequence) {
     scale_tensors(workload, static_cast<double>(*options.sequence) / models::kTokens);
+    const std::string counted = models::kFlopsBy + std::to_string(models::kTokens);
+    for (std::string& each : assumed) {
+      if (!each.starts_with(counted + " tokens")) continue;
+      each.replace(0, counted.size(), models::kFlopsBy + std::to_string(*options.sequence));
+    }
   }
   if (!options.dtype.empty()) {
     const std::string kept = options.dtype == "tf32"  ? "fp32"
@@ -843,6 +848,12 @@ void wrap_trained_modules(const Json& tensors, Json& units) {
   units = patterns;
 }
 
+bool reads_images(const Json& workload) {
+  const Json tensors = workload.value("tensors", Json::array());
+  return std::ranges::any_of(
+      tensors, [](const Json& tensor) { return tensor.value("name", "").starts_with("vision."); });
+}
+
 // Returns the workload of the settings' adapters, and says what they are.
 Json adapted(const Json& workload, Settings& settings, const InitOptions& options,
              std::vector<std::string>& assumed) {
@@ -888,12 +899,13 @@ Json adapted(const Json& workload, Settings& settings, const InitOptions& option
           " parameters trained and sent; the others frozen in " +
           (adapters.bits > 0 ? std::to_string(adapters.bits) + " bits, unpacked at no cost" : kept);
   assumed.push_back(text);
-  if (!unmatched.empty()) {
+  if (!unmatched.empty() && said != settings.parts) {
     assumed.push_back("nothing of names that no parameter begins with: " +
                       frameworks::list_words(unmatched, 4, ", "));
   }
-  assumed.push_back("FLOPs of the weights' products with " +
-                    std::to_string(options.sequence.value_or(models::kTokens)) +
+  std::erase_if(assumed,
+                [](const std::string& each) { return each.starts_with(models::kFlopsBy); });
+  assumed.push_back(models::kFlopsBy + std::to_string(options.sequence.value_or(models::kTokens)) +
                     " tokens a sample, without attention's own, and no activations in memory");
   return job;
 }
@@ -909,6 +921,8 @@ Json workload_asked(InitOptions& options, std::optional<Settings>& settings,
   if (settings) take_samples(*settings, options, ranks);
   if (settings && settings->compiled) options.compiled = true;
   const bool listed = !workload.contains("operators");
+  const bool parts = settings && settings->parts.is_object() && reads_images(workload);
+  if (parts) settings->adapters = settings->parts;
   const bool adapters = settings && settings->adapters.is_object();
   if (settings && (listed || adapters) && options.dtype.empty()) {
     options.dtype = device.bf16 ? "bf16" : "fp16";

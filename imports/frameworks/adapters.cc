@@ -110,6 +110,42 @@ Json begins_in(const Json& all, const char* key, const std::string& file) {
   return begins;
 }
 
+bool of_swift(const Json& all) { return has_any(all, {"tuner_type", "train_type", "sft_type"}); }
+bool of_factory(const Json& all) { return !of_swift(all) && has_any(all, {"stage", "template"}); }
+
+// The parts of a model that reads images which LLaMA-Factory and ms-swift freeze.
+struct FrozenParts {
+  bool tower = false;
+  bool projector = false;
+  bool language = false;
+};
+
+// Returns what is frozen, with the trainers' defaults: the tower and what joins it to the text.
+FrozenParts frozen_parts(const Keys& arguments) {
+  if (of_swift(arguments.all)) {
+    return {arguments.on("freeze_vit", true), arguments.on("freeze_aligner", true),
+            arguments.on("freeze_llm")};
+  }
+  if (!of_factory(arguments.all)) return {};
+  return {arguments.on("freeze_vision_tower", true),
+          arguments.on("freeze_multi_modal_projector", true),
+          arguments.on("freeze_language_model")};
+}
+
+// Sets the parts that are trained if the model reads images.
+void take_image_parts(const FrozenParts& frozen, Settings& settings) {
+  if (!frozen.tower && !frozen.projector && !frozen.language) return;
+  const Json joins{"vision.merger", "vision.deepstack_merger_list", "vision.vision_adapter",
+                   "projector."};
+  Json begins = frozen.projector ? Json::array() : joins;
+  Json parts = Json::array();
+  if (frozen.projector) parts = joins;
+  if (frozen.tower) parts.push_back("vision.");
+  if (frozen.language) parts.insert(parts.end(), {"model.", "lm_head."});
+  settings.parts = {{"rank", 0}, {"targets", Json::array()}, {"trained", Json::array()},
+                    {"bits", 0}, {"begins", begins},         {"frozen", parts}};
+}
+
 // Sets a part of the model to be trained; all others are frozen. Returns false if none is named.
 bool take_part(const Json& all, const std::string& file, Settings& settings) {
   const Json frozen = begins_in(all, "freeze_parameters", file);
@@ -143,8 +179,7 @@ void take_adapters(const Json& all, const std::string& file, Settings& settings)
   }
   if (!lora && take_part(all, file, settings)) return;
   if (lora) {
-    const bool factory = has_any(all, {"stage", "template"});
-    const bool swift = has_any(all, {"tuner_type", "train_type", "sft_type"});
+    const bool factory = of_factory(all), swift = of_swift(all);
     const bool axolotl = has_value(all, "base_model");
     const std::int64_t usual = factory || swift || axolotl ? 8 : 16;  // 16: trl 1.16
     const Json given = first_of(all, {"lora_rank", "lora_r"});
@@ -161,14 +196,15 @@ void take_adapters(const Json& all, const std::string& file, Settings& settings)
         {"bits", bits}};
     const Json own = first_of(all, {"lora_target_modules", "lora_target", "target_modules"});
     if (own.is_null() && !settings.adapters["targets"].empty()) settings.adapters["usual"] = true;
-    // LLaMA-Factory and ms-swift freeze what reads images unless they are told otherwise.
-    const bool sees = (factory && !arguments.on("freeze_vision_tower", true)) ||
-                      (swift && !arguments.on("freeze_vit", true));
-    if ((factory || swift) && !sees) settings.adapters["text_alone"] = true;
+    const FrozenParts frozen = frozen_parts(arguments);
+    const bool text_alone = frozen.tower && frozen.projector && !frozen.language;
+    if (text_alone) settings.adapters["text_alone"] = true;
   } else if (bits > 0) {
     fail(arguments.file, packed ? "load_in_4bit" : "quantization_bit",
          "trains a quantised model, but not by adapters: give the model's parameters by --tensors "
          "in place of these settings");
+  } else {
+    take_image_parts(frozen_parts(arguments), settings);
   }
 }
 

@@ -25,7 +25,7 @@ std::vector<std::string> names_of(const std::string& path) {
       version != name.npos && version + 2 < name.size() && std::isdigit(name[version + 2]) != 0;
   const std::string ending = versioned ? name.substr(version) : "";
   if (versioned) name.resize(version);
-  // Of releases by their month or day.
+  // Releases have their month or day at the end.
   const std::size_t digits = name.find_last_not_of("0123456789") + 1;
   const bool dated = digits > 0 && name[digits - 1] == '-' && name.size() - digits >= 4;
   if (dated && !versioned) name.resize(digits - 1);

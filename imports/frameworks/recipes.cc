@@ -88,6 +88,14 @@ Json torchtunes_strategy(const Keys& keys) {
   return {{"dialect", "fsdp"}, {"config", std::move(config)}};
 }
 
+// Says that an optimizer, by its class, is taken for Adam.
+void name_other_optimizer(const std::string& optimizer, Settings& settings) {
+  const std::string kind = lower(last_part(optimizer));
+  if (kind.empty() || (kind.starts_with("adam") && kind.find("bit") == kind.npos)) return;
+  settings.assumed.push_back("Adam's states and update in place of optimizer " +
+                             shorten_text(visible(optimizer), 60));
+}
+
 void name_torchtunes_rest(const Json& all, const Keys& keys, Settings& settings) {
   std::string left;
   for (const char* key : {"optimizer_in_bwd", "custom_sharded_layers", "enable_fp8_training",
@@ -103,11 +111,7 @@ void name_torchtunes_rest(const Json& all, const Keys& keys, Settings& settings)
         "activations kept on the GPU, where enable_activation_offloading has them on the host");
   }
   const std::string optimizer = Keys{section_of(all, "optimizer"), keys.file}.word("_component_");
-  const std::string kind = lower(last_part(optimizer));
-  if (!kind.empty() && (!kind.starts_with("adam") || kind.find("bit") != kind.npos)) {
-    settings.assumed.push_back("Adam's states and update in place of optimizer " +
-                               shorten_text(visible(optimizer), 60));
-  }
+  name_other_optimizer(optimizer, settings);
 }
 
 }  // namespace
@@ -190,6 +194,11 @@ Settings of_litgpt(const Json& yaml, const std::string& file) {
   if (has_value(yaml, "adapter_prompt_length") || has_value(yaml, "adapter_start_layer")) {
     fail(file, "adapter_prompt_length", "trains LLaMA-Adapter, which is not modelled: LoRA is");
   }
+  const Json optimizer = yaml.value("optimizer", Json("AdamW"));
+  const std::string kind = optimizer.is_object()   ? Keys{optimizer, file}.word("class_path")
+                           : optimizer.is_string() ? optimizer.get<std::string>()
+                                                   : "";
+  name_other_optimizer(kind, settings);
   if (!has_any(yaml, {"lora_r", "lora_query", "lora_value"})) return settings;
   const std::string quantised = keys.word("quantize");
   const int bits = quantised.empty() ? 0 : quantised.find("int8") != quantised.npos ? 8 : 4;
@@ -346,8 +355,8 @@ std::optional<Settings> of_megatron_swift(const TrainingCommand& training,
   if (name.ends_with("-mcore")) name.resize(name.size() - std::string_view("-mcore").size());
   if (!name.empty()) take_model_named(name, settings);
   Json tuner = own;
-  if (lower(keys.word("train_type", keys.word("tuner_type", "full"))) == "full") return settings;
-  tuner["finetuning_type"] = keys.word("train_type", keys.word("tuner_type"));
+  tuner["train_type"] = keys.word("train_type", keys.word("tuner_type", "full"));
+  tuner["finetuning_type"] = tuner["train_type"];
   take_adapters(tuner, file, settings);
   return settings;
 }

@@ -30,6 +30,7 @@ struct Settings {
   std::string no_model;            // reason why the model is missing, "... trains BERT"; or empty
   // Adapters of a frozen model (models::Adapters), as JSON; null: the whole model is trained.
   Json adapters = nullptr;
+  Json parts = nullptr;    // the same if the model reads images; null: no part of it is frozen
   bool autocast = false;   // parameters and gradients stay in fp32
   bool compiled = false;   // by torch.compile
   bool modules = true;     // of PyTorch; false: the framework has kernels of its own

@@ -155,7 +155,7 @@ Json with_adapters(const Json& workload, const Adapters& adapters, const std::st
   Parameters all;
   for (Parameter each : model) {
     const bool sees = each.name.find("vision") != std::string::npos;
-    if (sees && !adapters.text_alone) {
+    if (sees && !adapters.text_alone && adapters.rank > 0) {
       throw InputError("adapters: of a model that also reads images are not modelled");
     }
     const std::string module = module_of(each);

@@ -600,7 +600,7 @@ Json tensors_in(Reader& reader, const std::string& type, std::vector<std::string
   const std::string tokens = is_one_of(pyramids(), type)
                                  ? "each stage's positions of an image"
                                  : std::to_string(kTokens) + " tokens a sample in every part";
-  warnings.push_back("FLOPs of the weights' products with " + tokens +
+  warnings.push_back(kFlopsBy + tokens +
                      ", without attention's own products, and no activations in memory: " + type +
                      " is known by its parameters");
   return tensors_of(laid.all, true);

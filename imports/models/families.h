@@ -72,6 +72,8 @@ inline constexpr const char* kUnreadQuantisation =
     "job trains adapters alone";
 inline constexpr const char* kUntoldTokens =
     " tokens (operators.sequence), which a config does not tell";
+// The beginning of a warning that names the tokens by which a model's FLOPs are counted.
+inline constexpr const char* kFlopsBy = "FLOPs of the weights' products with ";
 
 // Reads keys of a config, within the limits of all models. A key that is null counts as missing.
 bool has_value(Reader& reader, const char* key);

@@ -206,7 +206,7 @@ TEST(LogTables, TheTimeTellsTheBaseOfMegabytes) {
   EXPECT_EQ(shape_of(bare), "all_reduce, 2 x 2");
 }
 
-// Of 512 ranks busbw / algbw is 1.996: no other counts fit.
+// The ratio of busbw to algbw is 1.996 for 512 ranks: no other counts fit.
 TEST(LogTables, RatesExcludeOtherCounts) {
   const std::string text =
       "all-reduce\n| Size | Time (us) | algbw | busbw |\n| 1 GiB | 15017 | 71.50 | 142.72 |\n";

@@ -452,7 +452,7 @@ TEST_F(HuggingFace, DeepSpeedInYaml) {
                                  "by the hidden size 1536: reduce_bucket_size 2359296"));
 }
 
-// What a script of its own says in its own words is named.
+// Flags of a script's own are named.
 TEST_F(HuggingFace, ScriptsOwnWords) {
   const Settings own =
       read_settings("torchrun train.py --per_device_train_batch_size 1 --bf16 --use_deepspeed")
@@ -660,8 +660,52 @@ TEST_F(HuggingFace, PartsOfAModel) {
             kHead + 4096 + kHalf);
 }
 
-// What reads images is frozen by LLaMA-Factory, and has no adapters: rank 8 at the 28 layers of
-// Qwen2-VL's text, 3,584 wide with 4 of 28 heads for keys, 18,944 inside.
+// LLaMA-Factory and ms-swift freeze the parts that read images unless they are told otherwise, if
+// the whole model is trained, too.
+TEST_F(HuggingFace, PartsThatReadImagesAreFrozen) {
+  const std::string factory =
+      "model_name_or_path: Qwen/Qwen2-VL-2B-Instruct\nstage: sft\ntemplate: qwen2_vl\n"
+      "finetuning_type: full\nbf16: true\nper_device_train_batch_size: 2\n";
+  const std::string swift =
+      "model: Qwen/Qwen2-VL-2B-Instruct\ntuner_type: full\ntemplate: qwen2_vl\n"
+      "bf16: true\nmax_length: 4096\ngradient_accumulation_steps: 1\n"
+      "per_device_train_batch_size: 1\n";
+  // Trained parts, of t(ower), m(erger) and l(anguage).
+  const auto trained = [&](const std::string& text) {
+    const Begun begun = init_scenario({.model = write("f.yaml", text), .node = "dgx-h100"});
+    std::set<char> parts;
+    for (const Tensor& tensor : test::scenario_in(begun.scenario).workload.tensors) {
+      const bool sees = tensor.name.starts_with("vision.");
+      const char part = tensor.name.starts_with("vision.merger") ? 'm' : sees ? 't' : 'l';
+      if (!tensor.frozen) parts.insert(part);
+    }
+    return std::string(parts.begin(), parts.end());
+  };
+  EXPECT_EQ(trained(factory), "l");
+  EXPECT_EQ(trained(factory + "freeze_multi_modal_projector: false\n"), "lm");
+  EXPECT_EQ(trained(factory + "freeze_vision_tower: false\n"), "lt");
+  EXPECT_EQ(trained(swift), "l");
+  EXPECT_EQ(trained(swift + "freeze_vit: false\nfreeze_aligner: false\n"), "lmt");
+  EXPECT_EQ(trained(swift + "freeze_llm: true\nfreeze_aligner: false\n"), "m");
+  // FLOPs are said once, by the tokens of the settings.
+  for (const std::string& text : {swift, swift + "freeze_vit: false\nfreeze_aligner: false\n"}) {
+    const Begun said = init_scenario({.model = write("s.yaml", text), .node = "dgx-h100"});
+    EXPECT_EQ(std::ranges::count_if(
+                  said.assumed, [](const std::string& each) { return each.starts_with("FLOPs"); }),
+              1);
+    EXPECT_TRUE(test::any_contains(said.assumed, "products with 4096 tokens a sample"));
+  }
+  const Begun text =
+      init_scenario({.model = write("t.yaml",
+                                    "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\n"
+                                    "template: qwen\nfinetuning_type: full\nbf16: true\n"
+                                    "per_device_train_batch_size: 2\n"),
+                     .node = "dgx-h100"});
+  EXPECT_TRUE(text.scenario["workload"].contains("operators"));
+}
+
+// Adapters at the 28 layers of Qwen2-VL's text, of rank 8, 3,584 wide with 4 of 28 heads for keys,
+// 18,944 inside: LLaMA-Factory freezes the parts that read images.
 TEST_F(HuggingFace, AdaptersNextToImages) {
   const std::string text =
       "model_name_or_path: Qwen/Qwen2-VL-7B-Instruct\nstage: sft\ntemplate: qwen2_vl\n"

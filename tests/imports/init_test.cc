@@ -494,7 +494,7 @@ TEST(Init, MeasuredLinksOfOtherCounts) {
   launched.settings =
       "torchrun --nproc_per_node 8 --nnodes 4 sft.py --per_device_train_batch_size 1 --bf16 True";
   EXPECT_EQ(begun_as(launched).cluster.nodes, 4);
-  // And GPUs of a node, if no kind of node does.
+  // GPUs of a node, too, if no kind of node says them.
   launched.gpus = 0;
   EXPECT_EQ(begun_as(launched).cluster.nodes, 4);
   EXPECT_EQ(begun_as(launched).cluster.gpus_per_node, 8);

@@ -112,6 +112,10 @@ TEST_F(Recipes, LitGptIsFabricsFsdp) {
   EXPECT_EQ(job.strategy["config"]["no_sync"], true);
   EXPECT_FALSE(job.autocast);
   EXPECT_TRUE(job.assumed.empty());
+  EXPECT_TRUE(read(kLit + "optimizer: AdamW\n").assumed.empty());
+  EXPECT_TRUE(test::any_contains(
+      read(kLit + "optimizer:\n  class_path: torch.optim.SGD\n  init_args: {lr: 0.1}\n").assumed,
+      "in place of optimizer torch.optim.SGD"));
   // One device shards nothing; the usual precision is mixed.
   const Settings one = read(kLit + "devices: 1\n");
   EXPECT_EQ(one.strategy["dialect"], "pytorch");

@@ -946,7 +946,6 @@ mode = "full"
   EXPECT_TRUE(assumes(job, "enable_async_tensor_parallel"));
 }
 
-// Every second layer by default; per operator is not modelled.
 // Names of models that are known by their sizes alone, older names, and micro-batches of a branch.
 TEST(Torchtitan, ModelsByTheirNamesAndOlderKeys) {
   const Settings job = of_file("a.toml",
