@@ -761,7 +761,8 @@ Dialect deepspeed_dialect() {
           .schemes = stages,
           .set_batches = set_samples,
           .kernels = "pytorch",
-          .host_share = kHooksOfPartitions};
+          .host_share = kHooksOfPartitions,
+          .host_per_layer = kHooksOfLayer};
 }
 
 }  // namespace syncline::dialect

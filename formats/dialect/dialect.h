@@ -95,6 +95,8 @@ struct Dialect {
   // The slow end of 80 % of the host's time beyond the prediction, as a share of a step that shards
   // the update: hooks around gathered parameters hold kernels up.
   double host_share = 0;
+  // The same per layer and micro-batch of a job that gathers parameters.
+  Seconds host_per_layer = 0;
   // True if it trains jobs with a partitioned model (workload.parallel).
   bool cuts_jobs = false;
   // Largest bucket size in bytes by which users mean one bucket, however small the model is; 0:

@@ -12,6 +12,9 @@ namespace syncline::dialect {
 // 2 took 2.6 times DDP's step on 8 A100 (OpenTau, issue 177), ZeRO 3 1.06, 1.7 and 3.2 times that
 // of tensor and pipeline parallelism on 384, 768 and 1,536 A100 (Narayanan et al. 2021, table 2).
 inline constexpr double kHooksOfPartitions = 1.6;
+// DeepSpeed's stage 3 took 11 ms longer per step than stage 1 for each of BLOOM's 24 layers, with
+// 560 M and 1.1 B parameters (BELLE, issue 402).
+inline constexpr Seconds kHooksOfLayer = 11 * kMillisecond;
 // FSDP's jobs of five code bases took 1.35 times the prediction, in the median.
 inline constexpr double kHooksOfUnits = 0.45;
 

@@ -201,6 +201,7 @@ Dialect hf_trainer_dialect() {
           .set_batches = set_samples,
           .kernels = "pytorch",
           .host_share = kHooksOfPartitions,
+          .host_per_layer = kHooksOfLayer,
           .cap_key = "ddp_bucket_cap_mb"};
 }
 

@@ -72,12 +72,9 @@ constexpr double kOwnGain = 0.28;
 // torch.compile; FP8, recomputation: torchao's float8nocompile; recomputation: Korthikanti et al.
 // 2022, table 5). Without any one source it is 0.40 to 0.45.
 constexpr double kOwnWork = 0.43;
-// The slow end of the host's time per layer and micro-batch beyond the prediction. ZeRO's stage 3
-// took 11 ms longer than stage 1 for each of BLOOM's 24 layers, with 560 M and 1.1 B parameters
-// (BELLE, issue 402).
-constexpr Seconds kHooksOfLayer = 11 * kMillisecond;
-// The same of a layer with experts, between the 7 and 20 ms of Qwen3 30B on B200 and on H100
-// (Megatron-Bridge 25.11, performance summary): the host launches many kernels for few tokens.
+// The slow end of the host's time per layer with experts and micro-batch beyond the prediction,
+// between the 7 and 20 ms of Qwen3 30B on B200 and on H100 (Megatron-Bridge 25.11, performance
+// summary): the host launches many kernels for few tokens.
 constexpr Seconds kHostOfExperts = 12 * kMillisecond;
 
 // Returns a number for the code base whose kernels compute; 0: it is not known.
@@ -801,7 +798,8 @@ Interval Uncertainties::framework_share(const Strategy& strategy, Seconds step) 
   const double passes = static_cast<double>(workload.micro_batches) *
                         count_layers(workload, false) /
                         static_cast<double>(workload.parallel.pipeline);
-  const double by_layer = hooks_of(strategy) == 3 ? passes * kHooksOfLayer / step : 0;
+  const dialect::Dialect* own = dialect::find_dialect(strategy.dialect);
+  const double by_layer = hooks_of(strategy) == 3 ? passes * own->host_per_layer / step : 0;
   return {crossed.low, std::max({least, host_share(strategy), by_layer})};
 }
 

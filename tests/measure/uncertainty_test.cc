@@ -482,6 +482,29 @@ TEST(Uncertainty, OnlyKernelsWaitForTheHostsHooks) {
   }
 }
 
+// DeepSpeed's hooks around parameters take time per layer, and the host launches experts' kernels
+// per layer: more layers of the same work widen the slow end. FSDP has a hook per unit.
+TEST(Uncertainty, TheHostsTimeGrowsWithLayers) {
+  const auto slower_end = [&](const char* dialect, bool layers, bool experts) {
+    Scenario scenario = scenario_over(1000, R"(, "library": "nccl")");
+    scenario.workload.rated_times = true;
+    int number = 0;
+    for (Tensor& tensor : scenario.workload.tensors) {
+      tensor.name = "layers." + std::to_string(layers ? number++ : 0) + ".weight";
+      tensor.expert = experts;
+    }
+    Strategy strategy = scenario.strategies.front();
+    strategy.dialect = dialect;
+    strategy.exchange = Strategy::Exchange::kShardedUpdate;
+    strategy.regather = true;
+    return slower(scenario, strategy,
+                  experts ? Uncertainty::kComputation : Uncertainty::kFramework);
+  };
+  EXPECT_GT(slower_end("deepspeed", true, false), 1.2 * slower_end("deepspeed", false, false));
+  EXPECT_DOUBLE_EQ(slower_end("fsdp", true, false), slower_end("fsdp", false, false));
+  EXPECT_GT(slower_end("fsdp", true, true), 1.2 * slower_end("fsdp", false, true));
+}
+
 // Times that were measured with sharded parameters include the scheme's copies and hooks: a scheme
 // without them may be faster, by more on processors; the other way round slower.
 TEST(Uncertainty, MeasuredTimesKeepTheirScheme) {
