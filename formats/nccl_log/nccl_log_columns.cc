@@ -184,7 +184,7 @@ Cells divided(std::string_view line, Form form) {
 
 Form form_of(std::string_view line) {
   if (std::ranges::count(line, '|') >= 2) return Form::kBars;
-  return std::ranges::count(line, ',') >= 2 ? Form::kCommas : Form::kBlanks;
+  return std::ranges::count(line, ',') >= 1 ? Form::kCommas : Form::kBlanks;
 }
 
 struct NamedHead {
@@ -205,7 +205,8 @@ std::optional<NamedHead> named_head(std::string_view line, bool test_said) {
   Cells cells = divided(line, head.form);
   if (!cells.empty() && head.form == Form::kBlanks && cells.front() == "#")
     cells.erase(cells.begin());
-  if (cells.size() < 3) return std::nullopt;
+  // Two words of a sentence are no head.
+  if (cells.size() < (head.form == Form::kBlanks ? 3 : 2)) return std::nullopt;
   for (const std::string_view cell : cells) head.columns.push_back(named_column(cell));
   const bool rates = head.has(Meaning::kAlg) || head.has(Meaning::kBus);
   if (!head.has(Meaning::kSize) && head.has(Meaning::kAlg) && head.has(Meaning::kBus) &&

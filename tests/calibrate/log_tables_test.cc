@@ -206,6 +206,18 @@ TEST(LogTables, TheTimeTellsTheBaseOfMegabytes) {
   EXPECT_EQ(shape_of(bare), "all_reduce, 2 x 2");
 }
 
+// A size and a time are a table if the collective is named.
+TEST(LogTables, TwoColumnsAreATable) {
+  for (const char* rows : {"| Size | Time (us) |\n|---|---|\n| 1 MiB | 50 |\n| 2 MiB | 90 |\n",
+                           "size,time_us\n1048576,50\n2097152,90\n"}) {
+    const auto tables = tables_in("all_reduce over 2 nodes, 16 ranks\n" + std::string(rows));
+    ASSERT_EQ(tables.size(), 1U) << rows;
+    EXPECT_EQ(shape_of(tables.front()), "all_reduce, 2 x 8");
+    EXPECT_EQ(tables.front().rows.size(), 2U);
+    EXPECT_FALSE(refusal_of("our network\n" + std::string(rows)).empty());
+  }
+}
+
 // The ratio of busbw to algbw is 1.996 for 512 ranks: no other counts fit.
 TEST(LogTables, RatesExcludeOtherCounts) {
   const std::string text =
